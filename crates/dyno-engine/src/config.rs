@@ -203,6 +203,9 @@ fn buffer_bytes_default() -> usize {
 /// A worker reads into one buffer with room for a whole head.
 const HEAD_BYTES_MOST: usize = 64 << 20;
 
+/// The shortest field line has four bytes, `a:` and its end: no head has more.
+const HEADERS_MOST: usize = HEAD_BYTES_MOST / 4;
+
 /// More addresses than this at a time no server has seen; the table takes 400 MB then.
 const ADDRESSES_MOST: usize = 1 << 24;
 
@@ -216,6 +219,10 @@ impl Limits {
         if self.head_bytes_max > HEAD_BYTES_MOST {
             let why = format!("a worker has a buffer of this size, so it is {HEAD_BYTES_MOST} at most");
             return refuse("head_bytes_max", self.head_bytes_max, why);
+        }
+        if self.headers_max > HEADERS_MOST {
+            let why = format!("each takes four bytes in each worker, so it is {HEADERS_MOST} at most");
+            return refuse("headers_max", self.headers_max, why);
         }
         if self.address.addresses_max > ADDRESSES_MOST {
             let why = format!("each takes 24 bytes in each worker, so it is {ADDRESSES_MOST} at most");

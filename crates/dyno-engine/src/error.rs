@@ -20,7 +20,7 @@ pub enum EngineError {
     /// A limit is set so that nothing could be served, or more memory would be asked for than there can be.
     #[error("{limit} cannot be {value}: {why}")]
     Limit {
-        /// Which: `head_bytes_max` or `buffer_bytes_max`.
+        /// Which, by its name in [`Limits`](crate::Limits).
         limit: &'static str,
         /// How it was set.
         value: usize,

@@ -34,6 +34,8 @@ pub(crate) enum Fault {
     NoAnswerTimeout,
     /// A connection that becomes idle in a drain is kept.
     IdleKeptInDrain,
+    /// What is answered later does not say that a drain has begun meanwhile, and that it is the last.
+    CloseNotSaid,
     /// A worker whose place others have taken closes who is idle, instead of answering once more.
     RetiredClosesIdle,
     /// Pipelined requests are answered though the answer before them is still owed.
@@ -141,7 +143,7 @@ pub(crate) enum Fault {
 #[cfg(test)]
 impl Fault {
     /// Every fault.
-    pub(crate) const ALL: [Fault; 65] = [
+    pub(crate) const ALL: [Fault; 66] = [
         Fault::DeadlineNotArmed,
         Fault::NearestInThePast,
         Fault::ShortWriteLost,
@@ -156,6 +158,7 @@ impl Fault {
         Fault::WakeLost,
         Fault::NoAnswerTimeout,
         Fault::IdleKeptInDrain,
+        Fault::CloseNotSaid,
         Fault::RetiredClosesIdle,
         Fault::OrderLost,
         Fault::ClosedTooEarly,

@@ -85,6 +85,25 @@ struct Step {
     next: Next,
 }
 
+/// Whose request is answered, as far as it was understood.
+#[derive(Clone, Copy)]
+struct Whose<'s> {
+    client: Option<IpAddr>,
+    request: Seen<'s>,
+}
+
+impl<'s> Whose<'s> {
+    fn asks<N: Net>(turn: &mut Turn<'_, N>, head: &'s Head<'s>) -> Whose<'s> {
+        Whose { client: client_of(turn, head), request: Seen::Head(head) }
+    }
+
+    /// By what was kept of it; without that only the peer is known.
+    fn kept(peer: Option<IpAddr>, line: Option<&'s Kept>) -> Whose<'s> {
+        let request = line.map_or(Seen::Nothing, Seen::Kept);
+        Whose { client: line.map_or(peer, |line| line.client), request }
+    }
+}
+
 /// The protocol, with everything of a worker that makes replies.
 pub(crate) struct Http1 {
     pub(crate) scratch: Scratch,
@@ -210,20 +229,17 @@ impl Http1 {
         self.flush_last(turn, next)
     }
 
-    /// A head or a body took too long: 408. A proxy's header: nobody is answered.
+    /// A head or a body took too long: 408.
     pub(crate) fn on_time<N: Net>(&mut self, turn: &mut Turn<'_, N>) -> End {
         self.check_entrance(turn);
-        if turn.conn.client == Client::Awaited && !planted(Fault::LateHeaderAnswered) {
-            // Nobody has asked for anything yet: a proxy's header is not whole.
-            return End::Broken;
+        if let Some(incoming) = turn.conn.busy.as_deref_mut().and_then(|busy| busy.incoming.take()) {
+            self.refuse_incoming(turn, incoming, 408, BodyError::TimedOut);
+        } else {
+            let begun = turn.conn.busy.as_deref().map_or(&[][..], |busy| &busy.input);
+            let asked = Asked { content: content_for(begun), ..Asked::LAST };
+            let whose = Whose::kept(turn.conn.peer, None);
+            self.refuse(turn, 408, asked, whose);
         }
-        let busy = turn.conn.busy.as_deref();
-        let asked = busy.map_or(Asked::LAST, |busy| match &busy.incoming {
-            Some(incoming) => incoming.asked,
-            None => Asked { content: content_for(&busy.input), ..Asked::LAST },
-        });
-        self.drop_incoming(turn, BodyError::TimedOut);
-        self.refuse(turn, 408, asked);
         self.flush_last(turn, Next::Close)
     }
 
@@ -292,8 +308,10 @@ impl Http1 {
             Ok(Parsed::NeedMore) => Step { used: 0, next: Next::MoreInput },
             Err(reject) => {
                 self.reason = Some(reject);
+                self.scratch.counts().rejects += 1;
                 let asked = Asked { content: content_for(input), ..Asked::LAST };
-                self.reject(turn, reject.status(), asked, input.len())
+                let whose = Whose::kept(turn.conn.peer, None);
+                self.reject(turn, reject.status(), asked, whose, input.len())
             }
         }
     }
@@ -351,8 +369,7 @@ impl Http1 {
             Framed::Whole(answered) => {
                 self.count_reply(turn.net, answered);
                 if !self.log.is_off() {
-                    let client = client_of(turn, head);
-                    self.log_request(client, head, answered);
+                    self.log_request(Whose::asks(turn, head), answered);
                 }
                 next_after(asked.connection)
             }
@@ -397,7 +414,17 @@ impl Http1 {
         }
         busy.owed_due = None;
         self.scratch.owing.release();
-        busy.owed.take()
+        let mut owed = busy.owed.take()?;
+        owed.asked = self.asked_now(owed.asked);
+        Some(owed)
+    }
+
+    /// How a reply that is made now is framed: since its head came a drain may have begun.
+    fn asked_now(&self, asked: Asked) -> Asked {
+        if self.is_draining && !planted(Fault::CloseNotSaid) {
+            return Asked { connection: Connection::Closed, ..asked };
+        }
+        asked
     }
 
     /// A reply of an owned answer.
@@ -416,7 +443,16 @@ impl Http1 {
         }
     }
 
+    /// What holds of a reply whose head was made after its request was understood.
+    fn check_said(&self, asked: Asked) {
+        debug_assert!(
+            !self.is_draining || asked.connection == Connection::Closed,
+            "a drain is said: who is answered in it learns that the connection ends"
+        );
+    }
+
     fn send_owed<N: Net>(&mut self, turn: &mut Turn<'_, N>, owed: Owed, response: Response) -> Next {
+        self.check_said(owed.asked);
         let Framed::Whole(answered) =
             frame::frame(&mut self.scratch, owed.asked, response, turn.net.splits())
         else {
@@ -447,8 +483,15 @@ impl Http1 {
     /// is known of it: an answer to HEAD has no content, also when it is a refusal (RFC 9110 §9.3.2), and what was asked of
     /// a host is refused by that host.
     #[cold]
-    fn reject<N: Net>(&mut self, turn: &mut Turn<'_, N>, status: u16, asked: Asked, used: usize) -> Step {
-        self.refuse(turn, status, asked);
+    fn reject<N: Net>(
+        &mut self,
+        turn: &mut Turn<'_, N>,
+        status: u16,
+        asked: Asked,
+        whose: Whose<'_>,
+        used: usize,
+    ) -> Step {
+        self.refuse(turn, status, asked, whose);
         if planted(Fault::ReadOnAfterRefusal) && used > 0 {
             return Step { used, next: Next::Request };
         }
@@ -456,11 +499,9 @@ impl Http1 {
     }
 
     #[cold]
-    fn refuse<N: Net>(&mut self, turn: &mut Turn<'_, N>, status: u16, asked: Asked) {
-        let counts = self.scratch.counts();
-        counts.requests += 1;
-        counts.rejects += 1;
-        self.complain_of(turn, status);
+    fn refuse<N: Net>(&mut self, turn: &mut Turn<'_, N>, status: u16, asked: Asked, whose: Whose<'_>) {
+        self.scratch.counts().requests += 1;
+        self.complain_of(whose.client, status);
         let host = if planted(Fault::RefusedAsAnybodys) { 0 } else { asked.host };
         let asked = Asked { content: asked.content, host, ..Asked::LAST };
         self.scratch.begin(asked);
@@ -471,15 +512,15 @@ impl Http1 {
         let framed = frame::frame(&mut self.scratch, asked, response, turn.net.splits());
         if let Framed::Whole(answered) = framed {
             self.count_reply(turn.net, answered);
-            self.log_line(turn.conn.peer, None, answered);
+            self.log_entry(whose, answered);
         }
     }
 
     /// Says why a request is refused, and whose.
     #[cold]
-    fn complain_of<N: Net>(&mut self, turn: &Turn<'_, N>, status: u16) {
+    fn complain_of(&mut self, client: Option<IpAddr>, status: u16) {
         let why = self.reason.take().map_or_else(String::new, |why| format!(": {why}"));
-        let client = turn.conn.peer.map_or_else(String::new, |client| format!(" of {client}"));
+        let client = client.map_or_else(String::new, |client| format!(" of {client}"));
         let what = dyno_proto::http1::encode::reason(status);
         self.scratch
             .complain(Level::Info, format_args!("a request{client} is refused with {status} {what}{why}"));
@@ -553,25 +594,27 @@ impl Http1 {
 
     /// What the log will say of a request that is not answered yet.
     fn line_of<N: Net>(&self, turn: &mut Turn<'_, N>, head: &Head<'_>) -> Option<Box<Kept>> {
-        if self.log.is_off() {
-            return None;
-        }
-        Some(Box::new(Kept::new(self.log.format(), head, client_of(turn, head))))
+        (!self.log.is_off()).then(|| self.kept_of(turn, head))
+    }
+
+    fn kept_of<N: Net>(&self, turn: &mut Turn<'_, N>, head: &Head<'_>) -> Box<Kept> {
+        Box::new(Kept::new(self.log.format(), head, client_of(turn, head)))
     }
 
     #[inline(never)]
-    fn log_request(&mut self, client: Option<IpAddr>, head: &Head<'_>, answered: Answered) {
-        self.log_entry(client, Seen::Head(head), answered);
+    fn log_request(&mut self, whose: Whose<'_>, answered: Answered) {
+        self.log_entry(whose, answered);
     }
 
     fn log_line(&mut self, peer: Option<IpAddr>, line: Option<&Kept>, answered: Answered) {
-        if !self.log.is_off() {
-            let request = line.map_or(Seen::Nothing, Seen::Kept);
-            self.log_entry(line.map_or(peer, |line| line.client), request, answered);
-        }
+        self.log_entry(Whose::kept(peer, line), answered);
     }
 
-    fn log_entry(&mut self, client: Option<IpAddr>, request: Seen<'_>, answered: Answered) {
+    fn log_entry(&mut self, whose: Whose<'_>, answered: Answered) {
+        if self.log.is_off() {
+            return;
+        }
+        let Whose { client, request } = whose;
         let Answered { status, body_bytes, .. } = answered;
         let Scratch { heads, tally, .. } = &mut self.scratch;
         let entry = Entry { client, dates: &heads.log_dates, request, status, body_bytes };

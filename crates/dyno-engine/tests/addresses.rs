@@ -3,8 +3,10 @@
 
 mod common;
 
-use common::{Client, Reply, addr, one_worker, patient, server, wait_for};
-use dyno_engine::{AddressLimits, Clients, Dials, Limits, Log, Method, Router, Running, ToldBy};
+use common::{Client, addr, one_worker, patient, server, wait_for};
+use dyno_engine::{
+    AddressLimits, Clients, Dials, Flow, Limits, Log, Method, Response, Router, Running, ToldBy, Upload,
+};
 use dyno_sys::socket::{self, Addr};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -38,7 +40,7 @@ fn stream(last: u8, to: SocketAddr) -> TcpStream {
 }
 
 /// The first 429 to a client that asks again and again: a busy machine may let a second pass between two requests.
-fn too_many(client: &mut Client, request: &str) -> Reply {
+fn too_many(client: &mut Client, request: &str) -> common::Reply {
     let mut replies = (0..1_000).map(|_| client.ask(request));
     replies.find(|reply| reply.status == 429).expect("a thousand requests in a row are too many")
 }
@@ -172,6 +174,56 @@ fn a_trusted_proxy_names_its_client_in_front_of_the_connection() {
     assert_eq!(said[said.len() - 3..], ["127.0.0.9", "127.0.0.2", "127.0.0.2"]);
 }
 
+/// Planted fault: a refusal's line is that of a request nobody understood. Then it has its proxy's address, and no request.
+#[test]
+fn a_request_that_is_refused_after_its_head_is_logged_as_what_it_is() {
+    let limits = Limits { body_bytes_max: 10, body_ns: 200_000_000, ..limits(0, 1_000, 1_000) };
+    let number = std::process::id();
+    let path = std::env::temp_dir().join(format!("dyno-addresses-{number}-refused.log"));
+    let dials = Dials { log: Log::Sync, ..one_worker() };
+    let mut router = Router::new();
+    router.route(Method::Post, "/post", |_, reply| reply.text("here")).unwrap();
+    router.upload(Method::Put, "/up", |_, _| Ok(Box::new(Refuses) as Box<dyn Upload>)).unwrap();
+    let server = server(dials, limits).router(router).clients(behind(ToldBy::XForwardedFor));
+    let running = server.log_file(&path).start().unwrap();
+    let to = addr(&running);
+    let fields = "Host: a\r\nX-Forwarded-For: 192.0.2.7";
+    let requests = [
+        ("POST /post", "Content-Length: 11\r\n\r\n", 413),
+        ("POST /post", "Content-Length: 9\r\n\r\nx", 408),
+        ("POST /post", "Transfer-Encoding: chunked\r\n\r\nx\r\n", 400),
+        ("POST /post", "Transfer-Encoding: chunked\r\n\r\n1\r\n", 408),
+        ("PUT /up", "Content-Length: 2\r\n\r\nx", 409),
+        ("PUT /up", "Content-Length: 2\r\n\r\n", 408),
+    ];
+    for (line, rest, status) in requests {
+        let reply = from(9, to).ask(format!("{line} HTTP/1.1\r\n{fields}\r\n{rest}"));
+        assert_eq!(reply.status, status, "{line} {rest:?}");
+    }
+    running.stop();
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(text.lines().count(), requests.len(), "{text}");
+    for (said, (line, _, status)) in text.lines().zip(requests) {
+        let is_it =
+            said.starts_with("192.0.2.7 ") && said.contains(&format!("\"{line} HTTP/1.1\" {status} "));
+        assert!(is_it, "{said}");
+    }
+}
+
+/// An upload that takes nothing.
+struct Refuses;
+
+impl Upload for Refuses {
+    fn data(&mut self, _: &[u8]) -> Flow {
+        Flow::Refuse(409)
+    }
+
+    fn end(self: Box<Self>, reply: dyno_engine::Reply<'_>) -> Response {
+        reply.empty()
+    }
+}
+
 #[test]
 fn a_trusted_proxy_that_says_nothing_or_nonsense_is_closed_without_an_answer() {
     let clients = behind(ToldBy::ProxyProtocol);
@@ -188,14 +240,19 @@ fn a_trusted_proxy_that_says_nothing_or_nonsense_is_closed_without_an_answer() {
     assert_eq!(running.counts().requests, 0, "nothing behind it was understood");
 }
 
-/// Planted fault: `on_time` answers 408 whoever is late.
+/// Planted faults: `on_time` answers 408 whoever is late; or breaks the connection off, as if its peer had ended it.
 #[test]
 fn a_trusted_proxy_that_is_late_with_its_header_is_closed_without_an_answer() {
     let limits = Limits { head_ns: 200_000_000, ..patient() };
-    let running = server(one_worker(), limits).clients(behind(ToldBy::ProxyProtocol)).start().unwrap();
+    let server = server(one_worker(), limits).clients(behind(ToldBy::ProxyProtocol)).metrics("127.0.0.1:0");
+    let running = server.start().unwrap();
     let mut client = from(9, addr(&running));
     client.send("PROXY TCP4 192.0.2.7 ");
     client.assert_closed();
     wait_for("it to be counted", || running.counts().timeouts == 1);
     assert_eq!(running.counts().requests, 0, "nobody has asked for anything");
+    let Some(Addr::Tcp(place)) = running.metrics_addr() else { panic!("it was asked for") };
+    let page = Client::connect(*place).ask("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").text();
+    let counted = "\ndyno_connections_closed_total{worker=\"0\",reason=\"timeout\"} 1\n";
+    assert!(page.contains(counted), "{page}");
 }

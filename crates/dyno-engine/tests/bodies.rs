@@ -221,6 +221,143 @@ fn an_answer_that_takes_too_long_is_a_504_and_whoever_makes_it_learns_so() {
     assert_eq!(client.ask(get("/now")).text(), "now", "an answer that nobody awaits reaches nobody");
 }
 
+/// Planted fault: they are framed as was right when their heads came. Then their clients send another request, which is reset.
+#[test]
+fn an_answer_and_an_upload_that_end_in_a_drain_say_that_they_are_the_last() {
+    let (jobs, queue) = channel();
+    let running = start(patient(), move |router| {
+        let later = move |_: &dyno_engine::Request<'_>, reply: Reply<'_>| {
+            reply.later(|responder| jobs.send(responder).unwrap())
+        };
+        router.route(Method::Get, "/later", later).unwrap();
+        router.upload(Method::Put, "/up", |_, _| Ok(Box::new(Silent) as Box<dyn Upload>)).unwrap();
+    });
+    let to = addr(&running);
+    let (mut asks, mut sends) = (Client::connect(to), Client::connect(to));
+    asks.send(get("/later"));
+    let responder = queue.recv().unwrap();
+    sends.send("PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nha");
+    wait_for("both connections", || running.counts().accepts == 2);
+    let stopped = thread::spawn(move || running.stop());
+    wait_for("the drain", || std::net::TcpStream::connect(to).is_err());
+    responder.answer(Answer::text("late"));
+    let replies = [asks.reply(), sends.send("ha").reply()];
+    for (mut client, reply) in [asks, sends].into_iter().zip(replies) {
+        assert_eq!((reply.status, reply.header("connection")), (200, Some("close")), "{}", reply.text());
+        client.assert_closed();
+    }
+    assert_eq!(stopped.join().unwrap(), dyno_engine::Drained::Wholly);
+}
+
+/// An upload that answers 200 whatever it gets, and panics when it gets `!`.
+struct Silent;
+
+impl Upload for Silent {
+    fn data(&mut self, bytes: &[u8]) -> Flow {
+        assert_ne!(bytes, b"!", "it was asked to");
+        if bytes == b"?" { Flow::Refuse(409) } else { Flow::More }
+    }
+
+    fn end(self: Box<Self>, reply: Reply<'_>) -> Response {
+        reply.text("whole")
+    }
+}
+
+/// Planted faults: a panic is counted only where an upload ends; whatever is refused counts as the parser's.
+#[test]
+fn each_refusal_is_counted_as_what_it_is() {
+    let limits = Limits { body_ns: SHORT_NS, body_bytes_max: 10, ..patient() };
+    let running = start(limits, |router| {
+        router.upload(Method::Put, "/up", |_, _| Ok(Box::new(Silent) as Box<dyn Upload>)).unwrap();
+        router.upload(Method::Put, "/panics", |_, _| panic!("it was asked to")).unwrap();
+        router.route(Method::Post, "/", |_, reply| reply.text("here")).unwrap();
+    });
+    let put = |path: &str, body: &str| {
+        let length = body.len();
+        format!("PUT {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{body}")
+    };
+    let post = |length: u64| format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+    let chunked = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n".to_owned();
+    let (mut rejects, mut panics) = (0, 0);
+    for (request, status, is_reject, is_panic) in [
+        ("nonsense\r\n\r\n".to_owned(), 400, 1, 0),
+        (chunked, 400, 1, 0),
+        (post(11), 413, 1, 0),
+        (post(10), 408, 0, 0),
+        (put("/up", "?"), 409, 0, 0),
+        (put("/up", "!"), 500, 0, 1),
+        (put("/panics", "x"), 500, 0, 1),
+        (put("/panics", ""), 500, 0, 1),
+    ] {
+        assert_eq!(Client::connect(addr(&running)).ask(&request).status, status, "{request}");
+        (rejects, panics) = (rejects + is_reject, panics + is_panic);
+        let told = || (running.counts().rejects, running.counts().panics);
+        wait_for(&format!("{request} to be counted"), || told() == (rejects, panics));
+    }
+    assert_eq!(running.counts().requests, 8);
+}
+
+/// Planted fault: their sum is not kept from running over.
+#[test]
+fn a_body_of_any_length_is_refused_where_any_is_taken() {
+    let limits = Limits { body_bytes_max: usize::MAX, ..patient() };
+    let running = start(limits, |router| {
+        router.route(Method::Post, "/", |_, reply| reply.text("here")).unwrap();
+    });
+    let request = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", u64::MAX);
+    assert_eq!(Client::connect(addr(&running)).ask(request).status, 503);
+    assert_eq!(running.counts().budget_refusals, 1);
+}
+
+/// Panics when it is dropped.
+struct Falls;
+
+impl Drop for Falls {
+    fn drop(&mut self) {
+        panic!("it was asked to");
+    }
+}
+
+/// Planted fault: what is a handler's own is dropped where its connection ends, with nothing around it. Then there is no worker any
+/// more.
+#[test]
+fn a_destructor_that_panics_costs_nobody_anything() {
+    struct Bytes(Vec<u8>, Falls);
+    impl AsRef<[u8]> for Bytes {
+        fn as_ref(&self) -> &[u8] {
+            let _with = &self.1;
+            &self.0
+        }
+    }
+    let running = start(patient(), |router| {
+        let stream = |_: &dyno_engine::Request<'_>, reply: Reply<'_>| {
+            let falls = Falls;
+            reply.stream("a/b", move |_| {
+                move |out: &mut Vec<u8>| {
+                    let _with = &falls;
+                    out.extend_from_slice(b"piece");
+                    Filled::End
+                }
+            })
+        };
+        router.route(Method::Get, "/stream", stream).unwrap();
+        let shared = |_: &dyno_engine::Request<'_>, reply: Reply<'_>| {
+            reply.shared("a/b", Shared::new(Bytes(vec![b'x'; 100_000], Falls)))
+        };
+        router.route(Method::Get, "/shared", shared).unwrap();
+    });
+    for path in ["/stream", "/shared", "/stream"] {
+        for method in ["GET", "HEAD"] {
+            let fields = "Host: a\r\nConnection: close";
+            let mut client = Client::connect(addr(&running));
+            client.send(format!("{method} {path} HTTP/1.1\r\n{fields}\r\n\r\n"));
+            assert_eq!(client.head_of_reply().status, 200, "{method} {path}");
+            client.rest();
+        }
+    }
+    assert_eq!(running.stop(), dyno_engine::Drained::Wholly);
+}
+
 #[test]
 fn whoever_works_on_an_answer_learns_that_its_client_has_closed() {
     let (jobs, queue) = channel();

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Client, DEADLINE, addr, one_worker, patient, serve, server, wait_for};
-use dyno_engine::{Limits, Method, Router, Running};
+use dyno_engine::{EngineError, Limits, Method, Router, Running};
 use std::time::{Duration, Instant};
 
 const JSON: &str = "GET /json HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -21,6 +21,18 @@ fn trickle(client: &mut Client, bytes: &mut dyn Iterator<Item = u8>) {
         if client.poll() || client.has_bytes() {
             return;
         }
+    }
+}
+
+#[test]
+fn limits_that_no_memory_holds_are_refused() {
+    for limits in [
+        Limits { headers_max: usize::MAX, ..patient() },
+        Limits { head_bytes_max: usize::MAX, ..patient() },
+        Limits { buffer_bytes_max: 0, ..patient() },
+    ] {
+        let refused = server(one_worker(), limits).start();
+        assert!(matches!(refused, Err(EngineError::Limit { .. })), "{:?}", refused.err());
     }
 }
 

@@ -4,7 +4,7 @@
 //! third of the kernel's buffer is free, which an honest slow reader may not reach in the time it has.
 
 use super::Core;
-use crate::conn::Reading;
+use crate::conn::{Client, Reading};
 use crate::fault::{Fault, planted};
 use crate::http1::intake::PROGRESS_BYTES_MIN;
 use crate::seam::Net;
@@ -142,6 +142,10 @@ impl<N: Net> Core<N> {
             http.scratch.counts().timeouts += 1;
             let end = http.on_late(&mut turn);
             return self.after(index, end);
+        }
+        if read && self.conns.get(index).client == Client::Awaited && !planted(Fault::LateHeaderAnswered) {
+            // Nobody has asked for anything yet: a proxy's header is not whole.
+            return self.time_out(index);
         }
         if read {
             let (http, mut turn) = self.turn(index);

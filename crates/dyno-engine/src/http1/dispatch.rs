@@ -112,7 +112,7 @@ pub(super) fn too_many(scratch: &mut Scratch) -> Response {
 pub(super) fn upload_of_nothing(begin: &Begin, request: &Request<'_>, scratch: &mut Scratch) -> Response {
     let Some(address) = scratch.owing.reserve() else { return short(scratch, 503, None) };
     let waker = Waker::new(Arc::clone(&scratch.owing.mailbox), address);
-    match begun(begin, request, waker) {
+    match begun(begin, request, waker, scratch) {
         Ok(upload) => {
             let mut uploading = Uploading { upload: Some(upload), address, is_paused: false };
             end_upload(&mut uploading, scratch)
@@ -121,8 +121,16 @@ pub(super) fn upload_of_nothing(begin: &Begin, request: &Request<'_>, scratch: &
     }
 }
 
-pub(super) fn begun(begin: &Begin, request: &Request<'_>, waker: Waker) -> Result<Box<dyn Upload>, u16> {
-    let begun = catch_unwind(AssertUnwindSafe(|| begin(request, waker))).unwrap_or(Err(500));
+pub(super) fn begun(
+    begin: &Begin,
+    request: &Request<'_>,
+    waker: Waker,
+    scratch: &mut Scratch,
+) -> Result<Box<dyn Upload>, u16> {
+    let begun = catch_unwind(AssertUnwindSafe(|| begin(request, waker))).unwrap_or_else(|_| {
+        scratch.counts().panics += 1;
+        Err(500)
+    });
     begun.map_err(|status| if (200..=599).contains(&status) { status } else { 500 })
 }
 

@@ -2,7 +2,7 @@
 
 use super::dispatch::{begun, end_upload, otherwise, short, too_many};
 use super::frame::{self, Framed};
-use super::{Http1, Next, Step, Turn, next_after};
+use super::{Http1, Next, Step, Turn, Whose, next_after};
 use crate::asked::{Asked, Connection};
 use crate::conn::{Framing, Incoming, Into, Owed, OwedWhat, Uploading};
 use crate::fault::{Fault, planted};
@@ -37,7 +37,19 @@ enum Intake {
     Rejected {
         status: u16,
         why: BodyError,
+        by: By,
     },
+}
+
+/// Whose fault it is that a body is refused.
+#[derive(Clone, Copy)]
+enum By {
+    /// Its framing's or its size's.
+    Form,
+    /// The upload does not want it.
+    Upload,
+    /// The upload has panicked.
+    Panic,
 }
 
 impl Http1 {
@@ -72,10 +84,7 @@ impl Http1 {
                     let left = Framing::Length(length - input.len() as u64);
                     self.collect(turn, head, head_bytes, input.len(), left, input)
                 }
-                None => {
-                    let asked = self.asked(turn, head);
-                    self.reject(turn, 413, asked, input.len())
-                }
+                None => self.reject_form(turn, head, 413, input.len()),
             },
             BodyLength::None => Step { used: 0, next: self.answer_with_body(turn, head, &[]) },
         };
@@ -97,11 +106,34 @@ impl Http1 {
             Intake::NeedMore { used } | Intake::Paused { used } => {
                 self.collect(turn, head, head_bytes, used, framing, body)
             }
-            Intake::Rejected { status, .. } => {
-                let asked = self.asked(turn, head);
-                self.reject(turn, status, asked, input.len())
-            }
+            Intake::Rejected { status, .. } => self.reject_form(turn, head, status, input.len()),
         }
+    }
+
+    /// Refuses a request whose head was understood.
+    #[cold]
+    fn reject_asked<N: Net>(
+        &mut self,
+        turn: &mut Turn<'_, N>,
+        head: &Head<'_>,
+        status: u16,
+        used: usize,
+    ) -> Step {
+        let (asked, whose) = (self.asked(turn, head), Whose::asks(turn, head));
+        self.reject(turn, status, asked, whose, used)
+    }
+
+    /// The same for the framing or the size of its body.
+    #[cold]
+    fn reject_form<N: Net>(
+        &mut self,
+        turn: &mut Turn<'_, N>,
+        head: &Head<'_>,
+        status: u16,
+        used: usize,
+    ) -> Step {
+        self.scratch.counts().rejects += 1;
+        self.reject_asked(turn, head, status, used)
     }
 
     /// Keeps an incomplete request in its connection, and says `100 Continue` when the client waits for it.
@@ -118,10 +150,9 @@ impl Http1 {
             Framing::Length(left) => usize::try_from(left).unwrap_or(usize::MAX),
             Framing::Chunked(_) => 0,
         };
-        if !self.budget.has_room(needs + body.len() + head_bytes.len()) {
+        if !self.budget.has_room(needs.saturating_add(body.len() + head_bytes.len())) {
             self.scratch.counts().budget_refusals += 1;
-            let asked = self.asked(turn, head);
-            return self.reject(turn, 503, asked, used);
+            return self.reject_asked(turn, head, 503, used);
         }
         // A client that has begun to send the body does not wait (RFC 9110 §10.1.1).
         if head.expect_continue && used == 0 {
@@ -200,12 +231,44 @@ impl Http1 {
                 busy.incoming = Some(incoming);
                 Step { used, next }
             }
-            Intake::Rejected { status, why } => {
-                let asked = incoming.asked;
-                busy.incoming = Some(incoming);
-                self.drop_incoming(turn, why);
-                self.refuse(turn, status, asked);
+            Intake::Rejected { status, why, by } => {
+                self.count_refusal(by);
+                self.refuse_incoming(turn, incoming, status, why);
                 Step { used: input.len(), next: Next::Close }
+            }
+        }
+    }
+
+    fn count_refusal(&mut self, by: By) {
+        let counts = self.scratch.counts();
+        match by {
+            By::Form => counts.rejects += 1,
+            By::Upload => {}
+            By::Panic => counts.panics += 1,
+        }
+    }
+
+    /// Refuses a request whose body comes in, or does not.
+    #[cold]
+    pub(super) fn refuse_incoming<N: Net>(
+        &mut self,
+        turn: &mut Turn<'_, N>,
+        incoming: Incoming,
+        status: u16,
+        why: BodyError,
+    ) {
+        let Incoming { head, asked, into, line, .. } = incoming;
+        self.fail(into, why);
+        let mut slots = Slots::new(&self.http_limits);
+        // An upload's head is not kept, but a line of it.
+        match request::parse(&head, &self.http_limits, &mut slots) {
+            Ok(Parsed::Whole { head, .. }) => {
+                let whose = Whose::asks(turn, &head);
+                self.refuse(turn, status, asked, whose);
+            }
+            Ok(Parsed::NeedMore) | Err(_) => {
+                let whose = Whose::kept(turn.conn.peer, line.as_deref());
+                self.refuse(turn, status, asked, whose);
             }
         }
     }
@@ -221,19 +284,24 @@ impl Http1 {
             Into::Memory(body) => match request::parse(&incoming.head, &self.http_limits, slots) {
                 Ok(Parsed::Whole { head, .. }) => self.answer_with_body(turn, &head, &body),
                 // The same bytes were a whole head before; if they are not now, the fault is ours.
-                Ok(Parsed::NeedMore) | Err(_) => self.reject(turn, 500, incoming.asked, 0).next,
+                Ok(Parsed::NeedMore) | Err(_) => {
+                    let whose = Whose::kept(turn.conn.peer, None);
+                    self.reject(turn, 500, incoming.asked, whose, 0).next
+                }
             },
             Into::Upload(mut uploading) => {
+                let asked = self.asked_now(incoming.asked);
+                self.check_said(asked);
                 self.scratch.owing.release();
-                self.scratch.begin(incoming.asked);
+                self.scratch.begin(asked);
                 self.scratch.counts().requests += 1;
                 let response = end_upload(&mut uploading, &mut self.scratch);
                 let splits = turn.net.splits();
-                match frame::frame(&mut self.scratch, incoming.asked, response, splits) {
+                match frame::frame(&mut self.scratch, asked, response, splits) {
                     Framed::Whole(answered) => {
                         self.count_reply(turn.net, answered);
                         self.log_line(turn.conn.peer, incoming.line.as_deref(), answered);
-                        next_after(incoming.asked.connection)
+                        next_after(asked.connection)
                     }
                     Framed::Owed(owed) => self.take_on(turn, *owed, incoming.line),
                 }
@@ -243,22 +311,22 @@ impl Http1 {
 
     /// Asks the route whether it takes the body, and hands it what has come.
     fn begin_upload<N: Net>(&mut self, turn: &mut Turn<'_, N>, head: &Head<'_>, input: &[u8]) -> Step {
-        let asked = self.asked(turn, head);
         if matches!(head.body, BodyLength::Length(length) if length > self.upload_bytes_max) {
-            return self.reject(turn, 413, asked, input.len());
+            return self.reject_form(turn, head, 413, input.len());
         }
         if self.is_too_many(turn, head) {
-            return self.reject(turn, 429, asked, input.len());
+            return self.reject_asked(turn, head, 429, input.len());
         }
         let Some(address) = self.scratch.owing.reserve() else {
-            return self.reject(turn, 503, asked, input.len());
+            return self.reject_asked(turn, head, 503, input.len());
         };
+        let asked = self.asked(turn, head);
         let waker = Waker::new(Arc::clone(&self.scratch.owing.mailbox), address);
         let found = self.router.find(head.method, head.path(), &mut self.path);
         let Found::Action { action: Action::Upload(begin), params } = found else {
             unreachable!("the same request was for an upload before")
         };
-        match begun(begin, &Request::new(head, &[], &params), waker) {
+        match begun(begin, &Request::new(head, &[], &params), waker, &mut self.scratch) {
             Ok(upload) => self.take_upload(turn, head, address, upload, input),
             Err(status) => {
                 // The body that follows is not wanted: the connection cannot be used again.
@@ -290,7 +358,7 @@ impl Http1 {
             _ => Framing::Chunked(Decoder::new()),
         };
         let into = Into::Upload(Box::new(Uploading { upload: Some(upload), address, is_paused: false }));
-        let (asked, line) = (self.asked(turn, head), self.line_of(turn, head));
+        let (asked, line) = (self.asked(turn, head), self.wants_peer().then(|| self.kept_of(turn, head)));
         self.await_body(turn, Incoming { head: Vec::new(), asked, framing, into, line });
         // What has come with the head; an upload never needs the head again, so no room to note it is needed either.
         self.resume(turn, &mut Slots::new(&request::Limits { headers_max: 0, ..self.http_limits }), input)
@@ -301,7 +369,12 @@ impl Http1 {
         let Some(incoming) = turn.conn.busy.as_deref_mut().and_then(|busy| busy.incoming.take()) else {
             return;
         };
-        if let Into::Upload(mut uploading) = incoming.into {
+        self.fail(incoming.into, why);
+    }
+
+    /// An upload learns that its body will not become whole.
+    fn fail(&mut self, into: Into, why: BodyError) {
+        if let Into::Upload(mut uploading) = into {
             self.scratch.owing.release();
             if let Some(upload) = uploading.upload.take()
                 && catch_unwind(AssertUnwindSafe(|| upload.failed(why))).is_err()
@@ -339,12 +412,12 @@ impl Http1 {
 enum Taken {
     More,
     Paused,
-    Rejected { status: u16, why: BodyError },
+    Rejected { status: u16, why: BodyError, by: By },
 }
 
 fn collect_into(body: &mut Vec<u8>, data: Data<'_>, max: usize) -> Taken {
     if data.announced > max as u64 {
-        return Taken::Rejected { status: 413, why: BodyError::Refused };
+        return Taken::Rejected { status: 413, why: BodyError::Refused, by: By::Form };
     }
     let lost = usize::from(planted(Fault::BodyByteLost) && data.bytes.len() > 1);
     body.extend_from_slice(&data.bytes[lost..]);
@@ -353,7 +426,7 @@ fn collect_into(body: &mut Vec<u8>, data: Data<'_>, max: usize) -> Taken {
 
 fn hand_on(uploading: &mut Uploading, data: Data<'_>, max: u64) -> Taken {
     if data.announced > max {
-        return Taken::Rejected { status: 413, why: BodyError::Refused };
+        return Taken::Rejected { status: 413, why: BodyError::Refused, by: By::Form };
     }
     if data.bytes.is_empty() {
         return Taken::More;
@@ -367,9 +440,9 @@ fn hand_on(uploading: &mut Uploading, data: Data<'_>, max: u64) -> Taken {
         }
         Ok(Flow::Refuse(status)) => {
             let status = if (200..=599).contains(&status) { status } else { 500 };
-            Taken::Rejected { status, why: BodyError::Refused }
+            Taken::Rejected { status, why: BodyError::Refused, by: By::Upload }
         }
-        Err(_) => Taken::Rejected { status: 500, why: BodyError::Refused },
+        Err(_) => Taken::Rejected { status: 500, why: BodyError::Refused, by: By::Panic },
     }
 }
 
@@ -387,7 +460,7 @@ fn take_in(framing: &mut Framing, input: &[u8], mut take: impl FnMut(Data<'_>) -
             let used = usize::try_from(*left).map_or(input.len(), |left| left.min(input.len()));
             *left -= used as u64;
             match take(Data { bytes: &input[..used], announced: 0 }) {
-                Taken::Rejected { status, why } => Intake::Rejected { status, why },
+                Taken::Rejected { status, why, by } => Intake::Rejected { status, why, by },
                 _ if *left == 0 => Intake::Whole { used },
                 Taken::Paused => Intake::Paused { used },
                 Taken::More => Intake::NeedMore { used },
@@ -405,13 +478,13 @@ fn take_in_chunks(decoder: &mut Decoder, input: &[u8], mut take: impl FnMut(Data
             Ok(chunk) => chunk,
             Err(reject) => {
                 let status = reject.status();
-                return Intake::Rejected { status, why: BodyError::Malformed(status) };
+                return Intake::Rejected { status, why: BodyError::Malformed(status), by: By::Form };
             }
         };
         used += chunk.used;
         let taken = take(Data { bytes: &rest[chunk.data], announced: decoder.announced() });
         match taken {
-            Taken::Rejected { status, why } => return Intake::Rejected { status, why },
+            Taken::Rejected { status, why, by } => return Intake::Rejected { status, why, by },
             _ if chunk.done => return Intake::Whole { used },
             Taken::Paused => return Intake::Paused { used },
             Taken::More => {}

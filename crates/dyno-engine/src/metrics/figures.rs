@@ -54,7 +54,7 @@ fn requests(page: &mut Page, rows: &[(Counts, Figures)]) {
     for (name, help, samples) in [
         (
             "dyno_requests_refused",
-            "Requests that the parser refused, for their framing or their size.",
+            "Requests refused for their framing or their size.",
             of(|counts, _| counts.rejects),
         ),
         (
@@ -74,7 +74,7 @@ fn requests(page: &mut Page, rows: &[(Counts, Figures)]) {
         ),
         (
             "dyno_handler_panics",
-            "Handlers that panicked; each was answered with 500.",
+            "Handlers and uploads that panicked; each was answered with 500.",
             of(|counts, _| counts.panics),
         ),
     ] {

@@ -139,21 +139,41 @@ fn bind_each(addr: &Addr, dials: &Dials) -> Result<Vec<OwnedFd>, EngineError> {
     let first = listen(&addr, dials, socket::Reuseport::On, None)?;
     addr = socket::local_addr(&first).map_err(refused("read where the server listens"))?;
     let mut listeners = vec![first];
-    join(&mut listeners, &addr, dials)?;
+    while listeners.len() < dials.workers.get() {
+        listeners.push(listen(&addr, dials, socket::Reuseport::On, None)?);
+    }
+    if dials.reuseport == Reuseport::Cpu {
+        steer(&listeners[0], dials)?;
+    }
     Ok(listeners)
 }
 
-/// Binds as many more of an address's sockets as there are more workers, and has the kernel spread connections over as many
-/// as there are workers.
+/// Binds as many more of an address's sockets as there are more workers. They do not listen before [`begin`]: until somebody
+/// accepts from them they must take nothing from those that are served.
 pub(crate) fn join(listeners: &mut Vec<OwnedFd>, addr: &Addr, dials: &Dials) -> Result<(), EngineError> {
     while listeners.len() < dials.workers.get() {
-        listeners.push(listen(addr, dials, socket::Reuseport::On, None)?);
-    }
-    if dials.reuseport == Reuseport::Cpu {
-        let attached = socket::attach_reuseport_by_cpu(&listeners[0], dials.workers.count().get());
-        attached.map_err(refused("steer connections by CPU (SO_ATTACH_REUSEPORT_CBPF)"))?;
+        listeners.push(bound(addr, dials, socket::Reuseport::On, None)?);
     }
     Ok(())
+}
+
+/// Has the sockets listen that were only bound, in the order of their workers, which steering counts them in.
+pub(crate) fn begin(by_worker: &[Vec<OwnedFd>]) -> Result<(), EngineError> {
+    for listener in by_worker.iter().flatten() {
+        let is_listening = socket::int_option(listener, SockOpt::AcceptConn);
+        if is_listening.map_err(refused("read whether a socket listens"))? == 0 {
+            let addr = socket::local_addr(listener).map_err(refused("read where the server listens"))?;
+            let begun = socket::begin_to_listen(listener, &addr, BACKLOG);
+            begun.map_err(|source| EngineError::Listen { addr, source })?;
+        }
+    }
+    Ok(())
+}
+
+/// Has the kernel spread the connections of a socket's group over as many sockets as there are workers, by CPU.
+pub(crate) fn steer(listener: &OwnedFd, dials: &Dials) -> Result<(), EngineError> {
+    let attached = socket::attach_reuseport_by_cpu(listener, dials.workers.count().get());
+    attached.map_err(refused("steer connections by CPU (SO_ATTACH_REUSEPORT_CBPF)"))
 }
 
 /// Whether the address could be listened on.
@@ -177,9 +197,21 @@ fn listen(
     reuseport: socket::Reuseport,
     mode: Option<u32>,
 ) -> Result<OwnedFd, EngineError> {
+    let listener = bound(addr, dials, reuseport, mode)?;
+    let begun = socket::begin_to_listen(&listener, addr, BACKLOG);
+    begun.map_err(|source| EngineError::Listen { addr: addr.clone(), source })?;
+    Ok(listener)
+}
+
+fn bound(
+    addr: &Addr,
+    dials: &Dials,
+    reuseport: socket::Reuseport,
+    mode: Option<u32>,
+) -> Result<OwnedFd, EngineError> {
     let options = options(addr, dials, reuseport, mode);
     let refused = |source: SocketError| EngineError::Listen { addr: addr.clone(), source };
-    let listener = socket::listen(addr, &options).map_err(refused)?;
+    let listener = socket::bound(addr, &options).map_err(refused)?;
     if matches!(addr, Addr::Tcp(_)) {
         // Accepted sockets inherit it (tcp_create_openreq_child copies the listener), which saves a call for each.
         socket::set_nodelay(&listener)

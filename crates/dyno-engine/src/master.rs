@@ -81,7 +81,7 @@ enum Stopping {
     },
 }
 
-/// What was asked for while a generation was starting.
+/// What was asked for while a generation or a successor was starting.
 #[derive(Default)]
 struct Asked {
     /// To read the settings once more.
@@ -116,7 +116,7 @@ struct Master<'a> {
     has_handed_over: bool,
     /// How many generations there have been.
     generations: u64,
-    /// What to do when the generation that starts has done so.
+    /// What to do when the generation that starts has done so, or the successor has not.
     asked: Asked,
     /// Whether there was a terminal at the start.
     has_terminal: bool,
@@ -224,7 +224,9 @@ impl<'a> Master<'a> {
             _ => None,
         };
         let successor = self.successor.as_ref().map(|successor| successor.until_ns);
-        match [self.place.due_ns(), successor, end].into_iter().flatten().min() {
+        // While one starts another one is not due.
+        let replaced = self.place.due_ns().filter(|_| self.next.is_none());
+        match [replaced, successor, end].into_iter().flatten().min() {
             None => Timeout::Forever,
             Some(due_ns) => {
                 let wait_ms = due_ns.saturating_sub(clock::mono_ns()).div_ceil(1_000_000);

@@ -24,6 +24,7 @@ use crate::error::{EngineError, refused};
 use crate::host;
 use crate::hosts::Hosts;
 use crate::ledger::Ledger;
+use crate::listen;
 use crate::meter::Meters;
 use crate::orders::Report;
 use crate::route::Router;
@@ -97,6 +98,8 @@ pub(crate) struct Given {
     pub(crate) by_worker: Vec<Vec<OwnedFd>>,
     /// Where metrics are served.
     pub(crate) metrics: Option<(Addr, OwnedFd)>,
+    /// Which of the first worker's listeners are of a group that is steered by CPU.
+    pub(crate) steered: Vec<usize>,
     /// Where orders come in and reports go out.
     pub(crate) master: OwnedFd,
     pub(crate) ledger: Ledger,
@@ -106,29 +109,36 @@ pub(crate) struct Given {
 /// the exit status of its process.
 pub(crate) fn live(given: Given, routes: &dyn Fn() -> Router, on_event: &mut dyn FnMut(Event)) -> i32 {
     let (ledger, master) = (given.ledger, given.master.try_clone());
-    match serve(given, routes, on_event) {
+    let followed = child::die_with_parent().map_err(refused("follow the master"));
+    let mut supervisor = match followed.and_then(|()| Supervisor::new(given, routes)) {
+        Ok(supervisor) => supervisor,
+        Err(error) => {
+            let report = Report::Failed(crate::error::chain(&error));
+            on_event(Event::NotStarted { error });
+            let _ = master.map(|master| report.send(&master));
+            return FAILED;
+        }
+    };
+    // From here on there are children, and what stands here only they could not let go of.
+    drop(master);
+    match serve(&mut supervisor, on_event) {
         Ok(report) => {
             ledger.add(report.deaths, &report.counts);
             if report.drained == Drained::Wholly { OK } else { CUT }
         }
         Err(error) => {
-            let why = crate::error::chain(&error);
+            let report = Report::Failed(crate::error::chain(&error));
             on_event(Event::NotStarted { error });
-            if let Ok(master) = master {
-                Report::Failed(why).send(&master);
-            }
+            supervisor.report(&report);
             FAILED
         }
     }
 }
 
 fn serve(
-    given: Given,
-    routes: &dyn Fn() -> Router,
+    supervisor: &mut Supervisor<'_>,
     on_event: &mut dyn FnMut(Event),
 ) -> Result<ExitReport, EngineError> {
-    child::die_with_parent().map_err(refused("follow the master"))?;
-    let mut supervisor = Supervisor::new(given, routes)?;
     supervisor.start_all()?;
     let config = &supervisor.config;
     let asked = config.limits.connections_max;
@@ -184,6 +194,11 @@ struct Supervisor<'r> {
     addrs: Vec<Addr>,
     /// The listeners of each worker, for as long as workers may be started.
     listeners: Vec<Vec<OwnedFd>>,
+    /// Which of the first worker's are of a group that is steered by CPU.
+    steered: Vec<usize>,
+    /// Until all workers are ready each of them waits for the end of this pipe: who cannot start takes no connection from
+    /// who serves.
+    held: Option<(OwnedFd, OwnedFd)>,
     /// The workers' places.
     places: Vec<Place>,
     cpus: Vec<usize>,
@@ -212,7 +227,7 @@ struct Supervisor<'r> {
 
 impl<'r> Supervisor<'r> {
     fn new(given: Given, routes: &'r dyn Fn() -> Router) -> Result<Supervisor<'r>, EngineError> {
-        let Given { mut config, addrs, by_worker, metrics, master, ledger } = given;
+        let Given { mut config, addrs, by_worker, metrics, steered, master, ledger } = given;
         let workers = config.dials.workers.get();
         let full = Arc::new(EventFd::new().map_err(refused("make a signal for full workers"))?);
         let (mounts, hosts) =
@@ -230,6 +245,8 @@ impl<'r> Supervisor<'r> {
             cpus: affinity::allowed().iter().collect(),
             places: by_worker.iter().map(|_| Place::vacant()).collect(),
             listeners: by_worker,
+            steered,
+            held: Some(socket::pipe().map_err(refused("open a pipe"))?),
             addrs,
             config,
             routes,
@@ -260,7 +277,18 @@ impl<'r> Supervisor<'r> {
         }
         self.start_supply()?;
         (0..self.places.len()).try_for_each(|number| self.start_worker(number).map(|_pid| ()))?;
-        self.start_scraped()
+        self.start_scraped()?;
+        self.begin()
+    }
+
+    /// All workers are ready: what was only bound listens from now on, and they accept.
+    fn begin(&mut self) -> Result<(), EngineError> {
+        listen::begin(&self.listeners)?;
+        for first in &self.steered {
+            listen::steer(&self.listeners[0][*first], &self.config.dials)?;
+        }
+        self.held = None;
+        Ok(())
     }
 
     fn pids(&self) -> Vec<Pid> {
@@ -416,6 +444,9 @@ impl<'r> Supervisor<'r> {
                 Err(why) => {
                     let now_ns = clock::mono_ns();
                     self.places[number].life = Life::Waiting { until_ns: now_ns + PAUSE_NS_MAX, old };
+                    // It may have said that it accepts before it could not.
+                    self.counters.set_accepting(number, Accepting::Leaving);
+                    self.full.signal();
                     on_event(Event::WorkerNotReplaced { why });
                 }
             }

@@ -16,7 +16,8 @@ pub use bulk::{
     write_vectored,
 };
 pub use listen::{
-    Accepted, ListenOptions, Reuseport, SocketError, accept, connect, connect_from, listen, try_listen,
+    Accepted, ListenOptions, Reuseport, SocketError, accept, begin_to_listen, bound, connect, connect_from,
+    listen, try_listen,
 };
 pub use option::{
     KeepAlive, SockOpt, SockOptError, congestion, incoming_cpu, int_option, keep_alive, read_option,

@@ -7,7 +7,7 @@ use super::sockets::Sockets;
 use super::successor::{READY, Successor, TOKEN};
 use super::{Master, Stopping};
 use crate::orders::Order;
-use crate::supervisor::Event;
+use crate::supervisor::{Event, Life};
 use dyno_sys::child::{self, Exit};
 use dyno_sys::epoll::Interest;
 use dyno_sys::exec;
@@ -86,12 +86,15 @@ impl Master<'_> {
 
     pub(super) fn successor_ended(&mut self, exit: Exit, on_event: &mut dyn FnMut(Event)) {
         self.successor = None;
-        on_event(Event::NotHandedOver { why: format!("it ended: {exit}") });
+        self.not_handed_over(format!("it ended: {exit}"), on_event);
     }
 
     fn not_handed_over(&mut self, why: String, on_event: &mut dyn FnMut(Event)) {
         self.end_successor();
         on_event(Event::NotHandedOver { why });
+        if self.stopping == Stopping::No {
+            self.do_asked(on_event);
+        }
     }
 
     /// The other one serves. Sockets and their files are its own from now on.
@@ -99,10 +102,13 @@ impl Master<'_> {
         let Some(successor) = self.successor.take() else { return };
         self.has_handed_over = true;
         self.sockets.close();
+        // Nobody is replaced any more, and who was to take a dead supervisor's place retires with those who serve.
+        self.place.life = Life::Vacant;
         on_event(Event::HandedOver { pid: successor.pid });
-        if let Some(current) = self.current.take() {
-            current.order(Order::Retire);
-            self.old.push(current);
+        let next = self.next.take().map(|next| next.generation);
+        for generation in self.current.take().into_iter().chain(next) {
+            generation.order(Order::Retire);
+            self.old.push(generation);
         }
     }
 

@@ -6,10 +6,10 @@ use crate::supervisor::Event;
 
 impl Master<'_> {
     pub(super) fn reload(&mut self, on_event: &mut dyn FnMut(Event)) {
-        if self.stopping != Stopping::No || self.has_handed_over || self.successor.is_some() {
+        if self.stopping != Stopping::No || self.has_handed_over {
             return;
         }
-        if self.next.is_some() {
+        if self.next.is_some() || self.successor.is_some() {
             self.asked.reload = true;
             return;
         }
@@ -19,7 +19,7 @@ impl Master<'_> {
         }
     }
 
-    /// Does what was asked for while a generation was starting.
+    /// Does what was asked for while a generation or a successor was starting.
     pub(super) fn do_asked(&mut self, on_event: &mut dyn FnMut(Event)) {
         if std::mem::take(&mut self.asked.reload) {
             self.reload(on_event);
@@ -40,7 +40,7 @@ impl Master<'_> {
 
     /// New settings are refused; those before them stay.
     pub(super) fn refuse(&mut self, why: String, on_event: &mut dyn FnMut(Event)) {
-        self.sockets.keep(&self.setup.config);
+        self.sockets.take_back(&self.setup.config);
         self.ledger.count_failure();
         on_event(Event::NotReloaded { why });
     }

@@ -19,6 +19,8 @@ struct Listening {
     addr: Addr,
     /// One for each worker, or one for all.
     sockets: Vec<OwnedFd>,
+    /// How many of them are served: behind them stand those that were bound for a generation that starts.
+    served: usize,
     file: Option<SocketFile>,
 }
 
@@ -33,6 +35,8 @@ pub(super) struct Dealt {
     pub(super) addrs: Vec<Addr>,
     pub(super) by_worker: Vec<Vec<OwnedFd>>,
     pub(super) metrics: Option<(Addr, OwnedFd)>,
+    /// Which of the first worker's listeners are of a group that is steered by CPU.
+    pub(super) steered: Vec<usize>,
 }
 
 impl Sockets {
@@ -42,7 +46,7 @@ impl Sockets {
         for (number, socket) in managers.into_iter().enumerate() {
             let addr = adopt(number, &socket)?;
             let (role, asked) = (Role::Manager, addr.clone());
-            sockets.all.push(Listening { role, asked, addr, sockets: vec![socket], file: None });
+            sockets.all.push(Listening { role, asked, addr, sockets: vec![socket], served: 1, file: None });
         }
         for (number, handed) in handed.into_iter().enumerate() {
             let addrs = handed.sockets.iter().map(|socket| adopt(number, socket));
@@ -50,12 +54,13 @@ impl Sockets {
             let addr = addr.ok_or_else(|| EngineError::Inherited { number, why: "it is none".into() })?;
             let Handed { role, asked, sockets: own } = handed;
             let file = if role == Role::Manager { None } else { SocketFile::of(&asked) };
-            sockets.all.push(Listening { role, asked, addr, sockets: own, file });
+            let served = own.len();
+            sockets.all.push(Listening { role, asked, addr, sockets: own, served, file });
         }
         Ok(sockets)
     }
 
-    /// Binds what these settings name and nobody has bound yet. What was bound for nothing is closed by [`Self::keep`].
+    /// Binds what these settings name and nobody has bound yet. What was bound for nothing is closed by [`Self::take_back`].
     pub(super) fn prepare(&mut self, config: &Config) -> Result<(), EngineError> {
         if config.listen.is_empty() && !self.has_managers() {
             return Err(EngineError::NoAddress);
@@ -68,7 +73,8 @@ impl Sockets {
             let sockets = listen::open(&asked, dials, config.socket_mode)?;
             let addr = socket::local_addr(&sockets[0]).map_err(refused("read where the server listens"))?;
             let file = SocketFile::of(&asked);
-            self.all.push(Listening { role, asked, addr, sockets, file });
+            let served = sockets.len();
+            self.all.push(Listening { role, asked, addr, sockets, served, file });
         }
         for at in self.wanted(config) {
             let Listening { role: Role::Serve, addr: addr @ Addr::Tcp(_), sockets, .. } = &mut self.all[at]
@@ -82,7 +88,13 @@ impl Sockets {
         Ok(())
     }
 
-    /// Closes what these settings do not name.
+    /// Closes what was bound for settings that are refused; these stay in force.
+    pub(super) fn take_back(&mut self, config: &Config) {
+        self.all.iter_mut().for_each(|listening| listening.sockets.truncate(listening.served));
+        self.keep(config);
+    }
+
+    /// Closes what these settings, which are served now, do not name.
     pub(super) fn keep(&mut self, config: &Config) {
         let wanted = self.wanted(config);
         let mut at = 0;
@@ -94,6 +106,7 @@ impl Sockets {
             }
             is_kept
         });
+        self.all.iter_mut().for_each(|listening| listening.served = listening.sockets.len());
     }
 
     /// Distributes, in a child, what these settings name over its workers, and lets go of all else. Where workers share a
@@ -101,8 +114,9 @@ impl Sockets {
     pub(super) fn deal(self, config: &mut Config) -> Result<Dealt, EngineError> {
         let workers = config.dials.workers.get();
         let wanted = self.wanted(config);
-        let mut dealt =
-            Dealt { addrs: Vec::new(), by_worker: (0..workers).map(|_| Vec::new()).collect(), metrics: None };
+        let steers = config.dials.reuseport == Reuseport::Cpu;
+        let by_worker = (0..workers).map(|_| Vec::new()).collect();
+        let mut dealt = Dealt { addrs: Vec::new(), by_worker, metrics: None, steered: Vec::new() };
         for (_, mut listening) in self.all.into_iter().enumerate().filter(|(at, _)| wanted.contains(at)) {
             if listening.role == Role::Metrics {
                 dealt.metrics = Some((listening.addr, listening.sockets.remove(0)));
@@ -116,6 +130,8 @@ impl Sockets {
                     let copy = listening.sockets[0].try_clone();
                     own.push(copy.map_err(refused("copy a listener for each worker"))?);
                 }
+            } else if steers {
+                dealt.steered.push(dealt.by_worker[0].len());
             }
             // With fewer workers than before some get two: none may be without anybody who accepts from it.
             for (at, socket) in listening.sockets.into_iter().enumerate() {
@@ -191,6 +207,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::dials::Dials;
+    use dyno_sys::socket::SockOpt;
     use std::num::NonZeroU32;
     use std::os::fd::AsRawFd;
 
@@ -229,7 +246,7 @@ mod tests {
         assert_eq!((numbers(&sockets).len(), &numbers(&sockets)[0]), (2, &before[0]));
         // What was refused leaves what there was before.
         assert!(sockets.prepare(&config(&[&one, "192.0.2.1:80"], 2)).is_err());
-        sockets.keep(&new);
+        sockets.take_back(&new);
         assert_eq!(numbers(&sockets).len(), 2);
         assert!(sockets.prepare(&config(&[&one, &one], 2)).is_err(), "named twice");
     }
@@ -251,6 +268,30 @@ mod tests {
         assert_eq!(dealt(3, 1), (vec![3], Reuseport::Off));
         // One socket is shared from then on.
         assert_eq!(dealt(1, 2), (vec![1, 1], Reuseport::Off));
+    }
+
+    /// Planted fault: `join` listens, so that sockets of a generation that has nobody yet are given connections.
+    #[test]
+    fn sockets_for_more_workers_listen_when_these_begin_and_go_when_they_are_refused() {
+        let one = free();
+        let mut sockets = Sockets::default();
+        sockets.prepare(&config(&[&one], 2)).unwrap();
+        let listening = |sockets: &Sockets| -> Vec<i32> {
+            let (_, _, own) = sockets.each().next().unwrap();
+            own.iter().map(|own| socket::int_option(own, SockOpt::AcceptConn).unwrap()).collect()
+        };
+        sockets.prepare(&config(&[&one], 4)).unwrap();
+        assert_eq!(listening(&sockets), [1, 1, 0, 0]);
+        sockets.take_back(&config(&[&one], 2));
+        assert_eq!(listening(&sockets), [1, 1]);
+        let mut new = config(&[&one], 4);
+        sockets.prepare(&new).unwrap();
+        let copies = sockets.all[0].sockets.iter().map(|own| own.try_clone().unwrap()).collect();
+        sockets.keep(&new);
+        listen::begin(&[copies]).unwrap();
+        assert_eq!(listening(&sockets), [1, 1, 1, 1]);
+        new.dials.reuseport = Reuseport::Cpu;
+        assert_eq!(sockets.deal(&mut new).unwrap().steered, [0]);
     }
 
     #[test]

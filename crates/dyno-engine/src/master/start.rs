@@ -58,8 +58,8 @@ impl Master<'_> {
         config.control = self.control.take();
         let ledger = self.ledger;
         match std::mem::take(&mut self.sockets).deal(&mut config) {
-            Ok(Dealt { addrs, by_worker, metrics }) => {
-                let given = Given { config, addrs, by_worker, metrics, master, ledger };
+            Ok(Dealt { addrs, by_worker, metrics, steered }) => {
+                let given = Given { config, addrs, by_worker, metrics, steered, master, ledger };
                 supervisor::live(given, routes, on_event)
             }
             Err(error) => {

@@ -27,6 +27,10 @@ pub fn check(config: &Config) -> Result<Vec<Addr>, EngineError> {
     if let (true, Some(path)) = (config.dials.log != Log::Off, &config.log_file) {
         log::could_open(path).map_err(|source| EngineError::Log { path: Some(path.clone()), source })?;
     }
+    if let Some(addr) = named_twice(config) {
+        let source = SocketError::InUse { addr: addr.clone() };
+        return Err(EngineError::Listen { addr: addr.clone(), source });
+    }
     let mut busy = Vec::new();
     for addr in config.listen.iter().chain(&config.metrics) {
         match listen::would_listen(addr, &config.dials) {
@@ -36,6 +40,28 @@ pub fn check(config: &Config) -> Result<Vec<Addr>, EngineError> {
         }
     }
     Ok(busy)
+}
+
+/// An address on which the server itself listens already when its turn comes.
+fn named_twice(config: &Config) -> Option<&Addr> {
+    let all: Vec<&Addr> = config.listen.iter().chain(&config.metrics).collect();
+    let is_taken = |at: &usize| all[..*at].iter().any(|before| is_same_place(before, all[*at]));
+    (0..all.len()).find(is_taken).map(|at| all[at])
+}
+
+/// Whether two sockets cannot listen there: an unspecified address is every address of its family.
+fn is_same_place(one: &Addr, other: &Addr) -> bool {
+    match (one, other) {
+        // The kernel chooses another port for each.
+        (Addr::Tcp(one), Addr::Tcp(_)) if one.port() == 0 => false,
+        (Addr::Tcp(one), Addr::Tcp(other)) => {
+            let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
+            one.port() == other.port()
+                && one.is_ipv4() == other.is_ipv4()
+                && (is_any || one.ip() == other.ip())
+        }
+        (one, other) => one == other,
+    }
 }
 
 #[cfg(test)]
@@ -64,6 +90,34 @@ mod tests {
         let path = std::env::temp_dir().join(format!("dyno-check-{}.sock", std::process::id()));
         assert_eq!(check(&config(&format!("unix:{}", path.display()))).unwrap(), []);
         assert!(!path.exists());
+    }
+
+    /// What the check says of two addresses is what a start meets. Planted fault: addresses are tried one by one, and none is held
+    /// meanwhile.
+    #[test]
+    fn an_address_that_is_named_twice_is_found() {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let path = std::env::temp_dir().join(format!("dyno-check-twice-{}.sock", std::process::id()));
+        let (one, any) = (format!("127.0.0.1:{free}"), format!("0.0.0.0:{free}"));
+        let (other, six) = (format!("127.0.0.2:{free}"), format!("[::1]:{free}"));
+        let unix = format!("unix:{}", path.display());
+        for (first, second, would) in [
+            (&*one, &*one, false),
+            (&one, &any, false),
+            (&any, &one, false),
+            (&unix, &unix, false),
+            (&one, &other, true),
+            (&any, &six, true),
+            ("127.0.0.1:0", "127.0.0.1:0", true),
+        ] {
+            let (first, second): (Addr, Addr) = (first.parse().unwrap(), second.parse().unwrap());
+            let both = Config { listen: vec![first.clone(), second.clone()], ..Config::default() };
+            let metrics = Some(second);
+            let beside = Config { listen: vec![first], metrics, ..Config::default() };
+            assert_eq!((check(&both).is_ok(), check(&beside).is_ok()), (would, would), "{both:?}");
+            assert_eq!(listen::bind(&both.listen, &both.dials, None).is_ok(), would, "{:?}", both.listen);
+            let _ = std::fs::remove_file(&path);
+        }
     }
 
     #[test]

@@ -88,6 +88,7 @@ impl Supervisor<'_> {
     }
 
     fn live_as_worker(&mut self, number: usize, orders: OwnedFd, readiness: &OwnedFd) -> i32 {
+        let held = self.held.take().map(|(held, _)| held);
         let worker = match self.become_worker(number, orders) {
             Ok(worker) => worker,
             Err(error) => {
@@ -97,6 +98,10 @@ impl Supervisor<'_> {
         };
         if socket::write(readiness, READY) != Io::Done(READY.len()) {
             return FAILED;
+        }
+        if let Some(held) = held {
+            // Its end: all others are ready too, or the supervisor is dead and this process with it.
+            let _ = socket::read(&held, &mut [0]);
         }
         match worker.run() {
             Left::Drained => OK,
@@ -171,6 +176,7 @@ impl Supervisor<'_> {
             scraped.leave();
         }
         self.listeners.clear();
+        self.held = None;
         self.places.clear();
         self.writer = Place::vacant();
         self.images = Images::new(Vec::new());

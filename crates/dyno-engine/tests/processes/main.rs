@@ -22,6 +22,7 @@ use common::{Client, DEADLINE, wait_for};
 use dyno_engine::{Addr, FilePart, floor};
 use dyno_sys::Pid;
 use dyno_sys::signal::{self, Signal};
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
@@ -48,6 +49,10 @@ const TESTS: &[(&str, fn())] = &[
         a_worker_that_is_told_to_end_drains_and_is_replaced,
     ),
     ("workers_die_with_their_supervisor", workers_die_with_their_supervisor),
+    (
+        "no_child_has_a_socket_of_its_parents_but_the_one_it_listens_on",
+        no_child_has_a_socket_of_its_parents_but_the_one_it_listens_on,
+    ),
     ("workers_are_pinned_in_cpu_order", workers_are_pinned_in_cpu_order),
     ("a_line_in_the_ring_survives_its_worker", log::a_line_in_the_ring_survives_its_worker),
     ("no_line_is_lost_when_the_writer_is_killed", log::no_line_is_lost_when_the_writer_is_killed),
@@ -58,6 +63,10 @@ const TESTS: &[(&str, fn())] = &[
     (
         "what_is_wrong_with_new_settings_changes_nothing",
         reload::what_is_wrong_with_new_settings_changes_nothing,
+    ),
+    (
+        "a_reload_that_fails_to_add_workers_takes_no_connection_from_those_that_serve",
+        reload::a_reload_that_fails_to_add_workers_takes_no_connection_from_those_that_serve,
     ),
     ("addresses_come_and_go_with_a_reload", reload::addresses_come_and_go_with_a_reload),
     (
@@ -75,6 +84,14 @@ const TESTS: &[(&str, fn())] = &[
     (
         "a_program_that_cannot_take_over_changes_nothing",
         upgrade::a_program_that_cannot_take_over_changes_nothing,
+    ),
+    (
+        "settings_are_read_again_when_a_program_cannot_take_over",
+        upgrade::settings_are_read_again_when_a_program_cannot_take_over,
+    ),
+    (
+        "a_generation_that_starts_while_a_program_takes_over_retires_too",
+        upgrade::a_generation_that_starts_while_a_program_takes_over_retires_too,
     ),
     (
         "a_new_program_gets_the_sockets_and_nothing_else",
@@ -291,6 +308,31 @@ fn workers_die_with_their_supervisor() {
     for pid in family.into_iter().filter(|pid| *pid != served.pid()) {
         wait_for("the orphan to end", || !is_alive(pid) || is_zombie(pid));
     }
+}
+
+/// Planted fault: the supervisor keeps its channel to the master where no child lets go of it. Then each of them could report in its
+/// name.
+fn no_child_has_a_socket_of_its_parents_but_the_one_it_listens_on() {
+    let served = Served::start(&[("workers", "2"), ("log", "ring"), ("metrics", "127.0.0.1:0")]);
+    served.order("counters");
+    let parents = [served.pid(), served.supervisor()];
+    let family = dyno_sys::proc::tree(served.pid());
+    assert_eq!(family.len(), 6, "the two, two workers, the log's writer and the metrics'");
+    for child in family.into_iter().filter(|pid| !parents.contains(pid)) {
+        for parent in parents {
+            let both = || sockets(child).intersection(&sockets(parent)).count();
+            // Nobody waits for the process for metrics to have let go.
+            wait_for("a child to let go of what is its parents'", || both() <= 1);
+        }
+    }
+}
+
+/// The sockets that a process has open, by what the kernel calls them. What it was started with is not asked for.
+fn sockets(pid: Pid) -> BTreeSet<String> {
+    let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().map(|fd| fd.unwrap());
+    let own = fds.filter(|fd| !["0", "1", "2"].contains(&fd.file_name().to_str().unwrap()));
+    let links = own.filter_map(|fd| std::fs::read_link(fd.path()).ok());
+    links.map(|link| link.display().to_string()).filter(|link| link.starts_with("socket:")).collect()
 }
 
 fn workers_are_pinned_in_cpu_order() {

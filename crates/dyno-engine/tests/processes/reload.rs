@@ -108,6 +108,35 @@ pub(crate) fn what_is_wrong_with_new_settings_changes_nothing() {
     assert!(served.stop().0.success());
 }
 
+/// Planted faults: the master has the new sockets listen itself, so that they take their share of connections at once; or
+/// keeps them when the new settings are refused. Then three of four connections wait for ever.
+pub(crate) fn a_reload_that_fails_to_add_workers_takes_no_connection_from_those_that_serve() {
+    for reuseport in ["hash", "cpu"] {
+        let settings = Settings::new("more.conf", "workers=2\n");
+        let mut served = settings.serve(&[("reuseport", reuseport)]);
+        let answered =
+            |served: &Served| (0..40).all(|_| Client::connect(served.addr()).ask(JSON).status == 200);
+        settings.write("workers=8\nlog=sync\nlog_file=/nowhere/a.log\n");
+        reload(&served);
+        while !served.line().starts_with("not reloaded: ") {}
+        assert!(answered(&served));
+        // More of them do come, and fewer, and each time everybody is served.
+        for (generation, workers) in [(3, 8), (4, 3)] {
+            settings.write(&format!("workers={workers}\n"));
+            reload(&served);
+            served.hear_pids();
+            assert_eq!(served.pids.len(), workers);
+            // Who has retired meanwhile says so.
+            let reloaded = format!("reloaded {generation} {workers}");
+            let heard: Vec<String> =
+                (0..3).map(|_| served.line()).take_while(|line| !line.starts_with(&reloaded)).collect();
+            assert!(heard.len() < 3, "{heard:?}");
+            assert!(answered(&served));
+        }
+        assert!(served.stop().0.success());
+    }
+}
+
 pub(crate) fn addresses_come_and_go_with_a_reload() {
     let [one, other] = free();
     let path = temporary("reload.sock");

@@ -91,8 +91,7 @@ impl Served {
 
     /// The supervisor of the workers.
     pub(crate) fn supervisor(&self) -> Pid {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pids[0])).unwrap();
-        stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap()
+        parent(self.pids[0])
     }
 
     /// Hears of the workers of a new generation; what else is told before is passed over.
@@ -266,12 +265,31 @@ fn setup(settings: &[String]) -> Result<Setup, String> {
             }
             // What takes over may be broken in this way.
             "stall" => std::thread::park_timeout(DEADLINE),
-            "nofile" | "file_blocks" | "extra" | "settings" => {}
+            "nofile" | "file_blocks" | "extra" | "settings" | "hold" => {}
             dial => config.dials.set(dial, word).map_err(|error| error.to_string())?,
         }
     }
     let dials = config.dials.clone();
-    Ok(Setup { config, routes: Box::new(move || routes(&dials)) })
+    let hold = settings.iter().find_map(|setting| setting.strip_prefix("hold=")).map(PathBuf::from);
+    let routes = move || {
+        hold.as_ref().inspect(|hold| wait_while_held(hold));
+        routes(&dials)
+    };
+    Ok(Setup { config, routes: Box::new(routes) })
+}
+
+/// Waits, in a worker that starts, for as long as the file names all, or the master of this one.
+fn wait_while_held(hold: &std::path::Path) {
+    let master = || parent(std::os::unix::process::parent_id().cast_signed()).to_string();
+    crate::common::wait_for("the start", || {
+        let held = std::fs::read_to_string(hold).unwrap_or_default();
+        held != "all" && held != master()
+    });
+}
+
+fn parent(pid: Pid) -> Pid {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
 /// The demonstration, a handler that panics, and what nobody should be able to do.

@@ -114,6 +114,59 @@ pub(crate) fn a_program_that_cannot_take_over_changes_nothing() {
     end(&mut served, new);
 }
 
+/// Planted fault: SIGHUP is forgotten while a program starts that is to take over.
+pub(crate) fn settings_are_read_again_when_a_program_cannot_take_over() {
+    let (settings, hold) = (Settings::new("again.conf", ""), temporary("again.hold"));
+    let mut served = settings.serve(&[("hand_over_ms", "300"), ("hold", hold.to_str().unwrap())]);
+    fs::write(&hold, "all").unwrap();
+    signal::kill(served.pid(), Signal::Usr2).unwrap();
+    number(&served.line(), "handing over ");
+    settings.write("workers=2\n");
+    signal::kill(served.pid(), Signal::Hup).unwrap();
+    assert_eq!(served.line(), "not handed over: it was not ready in time");
+    assert_eq!(served.line(), "reloading");
+    fs::remove_file(&hold).unwrap();
+    served.hear_pids();
+    assert!(served.line().starts_with("reloaded 2 2"));
+    assert!(served.stop().0.success());
+}
+
+/// Planted fault: only the generation that serves is told to retire. One that starts then, because a supervisor has died, serves on
+/// in the place of the new program's, and the old program never ends.
+pub(crate) fn a_generation_that_starts_while_a_program_takes_over_retires_too() {
+    let hold = temporary("hold");
+    let mut served = Served::start(&[("hold", hold.to_str().unwrap())]);
+    let (master, supervisor) = (served.pid(), served.supervisor());
+    served.order("counters");
+    // Both wait, and the new program's first worker is let go first.
+    let held = |whom: &str| {
+        let fresh = temporary("hold.fresh");
+        fs::write(&fresh, whom).unwrap();
+        fs::rename(fresh, &hold).unwrap();
+    };
+    held("all");
+    signal::kill(master, Signal::Usr2).unwrap();
+    let new = number(&served.line(), "handing over ");
+    served.successors.push(new);
+    wait_for("the new program's supervisor", || dyno_sys::proc::tree(new).len() > 2);
+    signal::kill(supervisor, Signal::Kill).unwrap();
+    assert_eq!(served.line(), format!("supervisor died {supervisor} killed by SIGKILL"));
+    wait_for("another one of the old program", || {
+        let of_both = dyno_sys::proc::tree(master);
+        of_both.iter().filter(|pid| !dyno_sys::proc::tree(new).contains(pid)).count() > 2
+    });
+    held(&master.to_string());
+    let mut heard = Vec::new();
+    while heard.last().is_none_or(|line| *line != format!("handed over {new}")) {
+        heard.push(served.line());
+        assert!(heard.last() != Some(&String::new()), "{heard:?}");
+    }
+    fs::remove_file(&hold).unwrap();
+    assert!(served.child.wait().unwrap().success());
+    assert_eq!(Client::connect(served.addr()).ask(JSON).status, 200);
+    end(&mut served, new);
+}
+
 pub(crate) fn a_new_program_gets_the_sockets_and_nothing_else() {
     let (path, secret) = (temporary("upgrade.sock"), temporary("upgrade.secret"));
     fs::write(&secret, "x").unwrap();

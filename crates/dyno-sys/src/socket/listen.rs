@@ -120,6 +120,13 @@ pub enum Accepted {
 /// Opens a listener. `SO_REUSEADDR` is set; an IPv6 listener takes IPv6 only, so that both families can be listened on
 /// side by side. A socket file is removed first only if it is one and nobody answers on it.
 pub fn listen(addr: &Addr, options: &ListenOptions) -> Result<OwnedFd, SocketError> {
+    let fd = bound(addr, options)?;
+    begin_to_listen(&fd, addr, options.backlog)?;
+    Ok(fd)
+}
+
+/// The same without listening: nobody can connect, and of a group that shares its address (`SO_REUSEPORT`) it is none yet.
+pub fn bound(addr: &Addr, options: &ListenOptions) -> Result<OwnedFd, SocketError> {
     let fd = open(addr)?;
     prepare(&fd, addr, options)?;
     bind_or_replace(&fd, addr)?;
@@ -129,10 +136,15 @@ pub fn listen(addr: &Addr, options: &ListenOptions) -> Result<OwnedFd, SocketErr
             |source| SocketError::Option { addr: addr.clone(), option: format!("mode {mode:o}"), source };
         std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(refused)?;
     }
-    let backlog = i32::try_from(options.backlog).unwrap_or(i32::MAX);
-    // SAFETY: listen takes no pointer.
-    match checked(unsafe { libc::listen(fd.as_raw_fd(), backlog) }) {
-        Ok(_) => Ok(fd),
+    Ok(fd)
+}
+
+/// Has a socket of [`bound`] listen. With `SO_REUSEPORT` the kernel gives it its share of connections from now on.
+pub fn begin_to_listen(fd: impl AsFd, addr: &Addr, backlog: u32) -> Result<(), SocketError> {
+    let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
+    // SAFETY: listen takes no pointer, and the descriptor is borrowed and so open.
+    match checked(unsafe { libc::listen(fd.as_fd().as_raw_fd(), backlog) }) {
+        Ok(_) => Ok(()),
         // With SO_REUSEADDR two sockets can bind, and the second learns here that the first listens.
         Err(source) if in_use(&source) => Err(SocketError::InUse { addr: addr.clone() }),
         Err(source) => Err(SocketError::Listen { addr: addr.clone(), source }),

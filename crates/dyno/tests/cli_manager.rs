@@ -5,9 +5,11 @@ mod common;
 
 use common::{DEADLINE, Folder, Server, ask, dyno, run};
 use dyno_sys::signal::Signal;
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -46,6 +48,28 @@ fn a_manager_hears_of_the_start_of_life_and_of_the_end() {
     server.signal(Signal::Term);
     heard(&manager, "STOPPING=1\n");
     assert!(server.end().success());
+}
+
+/// Planted fault: the socket is opened once, at the start. Then every worker has it, and could tell anybody anything.
+#[test]
+fn no_worker_has_the_socket_by_which_a_manager_is_told() {
+    let folder = Folder::new("notify-open");
+    let path = folder.path("notify.sock");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(DEADLINE)).unwrap();
+    let mut command = dyno(["serve", "--listen", "127.0.0.1:0", "--workers", "1"]);
+    let server = Server::start(command.env("NOTIFY_SOCKET", &path));
+    heard(&manager, "READY=1\n");
+    let sockets = |pid: dyno_sys::Pid| -> BTreeSet<PathBuf> {
+        let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+        let links = fds.filter_map(|fd| std::fs::read_link(fd.unwrap().path()).ok());
+        links.filter(|link| link.to_string_lossy().starts_with("socket:")).collect()
+    };
+    let own = sockets(server.pid());
+    for child in dyno_sys::proc::tree(server.pid()).into_iter().filter(|pid| *pid != server.pid()) {
+        let both: Vec<PathBuf> = sockets(child).intersection(&own).cloned().collect();
+        assert!(both.len() <= 1, "more than the listener: {both:?}");
+    }
 }
 
 /// `dyno serve` started by a shell that hands over one descriptor as a manager does.

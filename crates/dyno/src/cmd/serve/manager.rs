@@ -4,6 +4,7 @@
 //! those variables nothing here does anything. A manager that cannot be told is no reason not to serve.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
@@ -26,7 +27,7 @@ const ROOM_MAX: Duration = Duration::from_secs(1);
 /// What the manager has said of itself.
 #[derive(Debug, Default)]
 pub(super) struct Manager {
-    notify: Option<(UnixDatagram, SocketAddr)>,
+    notify: Option<SocketAddr>,
     listeners: i32,
     /// How long it waits for a sign of life, in microseconds.
     watchdog_us: Option<u64>,
@@ -58,7 +59,7 @@ impl Manager {
         let watchdog_us = if is_ours(number("WATCHDOG_PID")?) { watchdog_us } else { None };
         let notify = variable("NOTIFY_SOCKET").filter(|text| !text.is_empty());
         let notify =
-            notify.map(|path| open(&path).ok_or_else(|| wrong("NOTIFY_SOCKET", &path))).transpose()?;
+            notify.map(|path| addr_of(&path).ok_or_else(|| wrong("NOTIFY_SOCKET", &path))).transpose()?;
         Ok(Manager { notify, listeners, watchdog_us, pid })
     }
 
@@ -84,13 +85,13 @@ impl Manager {
     /// Tells it what concerns it. It listens to its main process only, so others need not speak. News that it does not get it
     /// would wait for; the next sign of life comes by itself, and has no right to make anybody wait.
     pub(super) fn tell(&self, event: &Event) {
-        if let Some((socket, addr)) = &self.notify
+        if let Some(addr) = &self.notify
             && child::this() == self.pid
             && let Some(text) = self.text(event)
         {
             // A manager that does not listen has nothing to complain of.
-            let _ = socket.set_nonblocking(matches!(event, Event::Alive));
-            let _ = socket.send_to_addr(text.as_bytes(), addr);
+            let wait = if matches!(event, Event::Alive) { None } else { Some(ROOM_MAX) };
+            let _ = send(addr, &text, wait);
         }
     }
 
@@ -120,15 +121,20 @@ impl Manager {
 }
 
 /// A path, or with an `@` in front a name in the abstract namespace (unix(7)).
-fn open(path: &OsStr) -> Option<(UnixDatagram, SocketAddr)> {
-    let addr = match path.as_bytes() {
-        [b'@', name @ ..] => SocketAddr::from_abstract_name(name).ok()?,
-        [b'/', ..] => SocketAddr::from_pathname(path).ok()?,
-        _ => return None,
-    };
-    let socket = UnixDatagram::unbound().ok()?;
-    socket.set_write_timeout(Some(ROOM_MAX)).ok()?;
-    Some((socket, addr))
+fn addr_of(path: &OsStr) -> Option<SocketAddr> {
+    match path.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name).ok(),
+        [b'/', ..] => SocketAddr::from_pathname(path).ok(),
+        _ => None,
+    }
+}
+
+/// By a socket of its own each time: one that stayed open would be every worker's too, which could send what it likes with it.
+fn send(addr: &SocketAddr, text: &str, wait: Option<Duration>) -> io::Result<()> {
+    let socket = UnixDatagram::unbound()?;
+    socket.set_write_timeout(wait)?;
+    socket.set_nonblocking(wait.is_none())?;
+    socket.send_to_addr(text.as_bytes(), addr).map(|_| ())
 }
 
 fn wrong(name: &str, text: &OsStr) -> Failure {

@@ -11,7 +11,7 @@ mod text;
 use std::collections::BTreeMap;
 
 use dyno_record::alike;
-use dyno_record::plan_text::PlanText;
+use dyno_record::plan_text::{PlanText, load_of};
 use serde::Deserialize;
 
 use crate::dial::{Dial, How, Setting, Value};
@@ -277,7 +277,12 @@ impl Plan {
             text: text.clone(),
             start: false,
         };
-        self.dials.iter().flat_map(of_dial).chain(self.launch.files.iter().map(file)).collect()
+        let own = |rung: &Rung| {
+            let load = rung.load.as_ref()?;
+            Some(PlanText { name: load_of(&rung.id), text: load.text(), start: false })
+        };
+        let files = self.launch.files.iter().map(file);
+        self.dials.iter().flat_map(of_dial).chain(files).chain(self.rungs.iter().filter_map(own)).collect()
     }
 
     /// The value that a setting gives a dial.

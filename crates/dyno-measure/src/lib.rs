@@ -14,6 +14,7 @@ pub mod normal;
 pub mod prng;
 pub mod rounds;
 pub mod series;
+pub mod shares;
 pub mod stats;
 pub mod student;
 pub mod units;

@@ -173,7 +173,7 @@ impl Climb {
     }
 
     /// Whether a rung belongs to a load of its own: judged by another measure than CPU per request, under another load
-    /// than the plan's. Kept or not, the final setting goes without it.
+    /// than the plan's. Kept or not, the final setting goes without it. In older records that is seen by the loads' texts.
     #[must_use]
     pub fn own_load_only(&self, attempt: &Attempt) -> bool {
         attempt.own_load || attempt.metric != Metric::CpuPerRequest && attempt.load != self.load.to_string()
@@ -221,6 +221,12 @@ impl Climb {
 pub struct Load {
     /// Method and URL without the port, which differs per instance.
     pub request: String,
+    /// Names the whole request ([`crate::digest`]); empty in older records.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub request_digest: String,
+    /// Names what a right answer is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub answer_digest: String,
     /// Connections, all open at once.
     pub connections: usize,
     /// Requests on the wire per connection.
@@ -441,8 +447,9 @@ pub struct Attempt {
     pub proof: Vec<ProofLine>,
     /// Absolute figures of both sides, A then B.
     pub figures: Option<[Figures; 2]>,
-    /// Whether it is kept for its own load only, because it does harm under the plan's, or that could not be excluded: the
-    /// final setting goes without it.
+    /// Whether it is kept for its own load only, because it is judged by another measure than CPU per request, or because it
+    /// does harm under the plan's, or that could not be excluded: the final setting goes without it. Older records say the
+    /// last two only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_load: bool,
     /// Memory of both sides, bytes.

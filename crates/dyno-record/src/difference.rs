@@ -4,12 +4,13 @@
 //! no pair joins them, so that each figure pays with both intervals, and what changed on the machine forbids conclusions.
 
 use dyno_measure::apart::{Known, apart, apart_in_one_start};
+use dyno_measure::shares::by_chance;
 use dyno_measure::units::percent_of_log;
 use serde::{Deserialize, Serialize};
 
 use crate::figure::{Better, Decides, Figure, Forbids, Sheet, Starts, Unit};
 use crate::plan_text;
-use crate::sheet::{FINAL_SETTING, RUNG, STEP};
+use crate::sheet::{FINAL_SETTING, REQUEST_BYTES, RIGHT_ANSWER, RUNG, STEP};
 
 /// Name and number of this record's shape.
 pub const DIFFERENCE_SCHEMA: &str = "dyno.difference/1";
@@ -256,7 +257,13 @@ fn compared(named: Named<'_>) -> Compared {
 #[must_use]
 pub fn changes(a: &Sheet, b: &Sheet) -> Vec<Change> {
     let change = |one: &crate::figure::Condition| {
-        let (was, now) = (one.value.as_str(), condition(b, one.what).unwrap_or_default());
+        let (was, now) = (one.value.as_str(), condition(b, one.what));
+        // Older records do not say what was asked and expected to the last byte.
+        let is_told = [was, now.as_deref().unwrap_or_default()].iter().all(|told| !told.is_empty());
+        if [REQUEST_BYTES, RIGHT_ANSWER].contains(&one.what) && !is_told {
+            return None;
+        }
+        let now = now.unwrap_or_default();
         // Of a dozen dials those are told that ended elsewhere.
         let (a, b) = match one.what {
             FINAL_SETTING => (beyond(was, &now), beyond(&now, was)),
@@ -365,7 +372,7 @@ fn judged(a: Option<&Figure>, b: Option<&Figure>, forbids: Forbids, starts: Star
     };
     let why = unjudged(a, b, forbids);
     if let Some(broken) = broken(a, b).filter(|_| why.is_none()) {
-        return (plain(a.unit, was, is), None, Verdict::Worse, broken.into());
+        return (plain(a.unit, was, is), None, Verdict::Worse, broken);
     }
     let known = known(a).zip(known(b));
     let told = known.map(|(a, b)| if starts == Starts::One { apart_in_one_start(a, b) } else { apart(a, b) });
@@ -389,15 +396,22 @@ fn judged(a: Option<&Figure>, b: Option<&Figure>, forbids: Forbids, starts: Star
     (effect, interval, verdict, why.into())
 }
 
-/// What needs no interval: errors, or no answer at all, where the other side has none of that.
-fn broken(a: &Figure, b: &Figure) -> Option<&'static str> {
+/// Chance by which errors are called more where they are not.
+const MORE_ALPHA: f64 = 0.01;
+
+/// What needs no interval: a surely larger share of errors, or no answer at all where the other side has some.
+fn broken(a: &Figure, b: &Figure) -> Option<String> {
     let (was, is) = (a.value?, b.value?);
-    let guards = a.decides == Decides::Guard && b.decides == Decides::Guard;
-    match a.better {
-        _ if guards && was == 0.0 && is > 0.0 => Some("A has none"),
-        Better::Higher if a.unit == Unit::PerSecond && was > 0.0 && is == 0.0 => Some("nothing was answered"),
-        _ => None,
+    if a.better == Better::Higher && a.unit == Unit::PerSecond && was > 0.0 && is == 0.0 {
+        return Some("nothing was answered".to_owned());
     }
+    if !a.decides.is_guard() || a.decides != b.decides {
+        return None;
+    }
+    let (some, many) = ([was as u64, is as u64], [a.among?, b.among?]);
+    let is_strict = a.decides == Decides::StrictGuard && was == 0.0 && is > 0.0;
+    let is_more = is_strict || by_chance(some, many) < MORE_ALPHA;
+    is_more.then(|| format!("{} of {} in A, {} of {} in B", some[0], many[0], some[1], many[1]))
 }
 
 /// Why a figure has no interval: what its record says of it, where both are not percentages, or that there is none.
@@ -434,7 +448,7 @@ fn answer(a: &Sheet, figures: &[Delta], forbids: Forbids, changes: &[Change]) ->
     let Some(delta) = deciding.and_then(|one| figures.iter().find(|delta| delta.name == one.name)) else {
         return (Verdict::NotJudged, format!("no figure of a {} decides by itself", a.kind));
     };
-    let guards = a.figures.iter().filter(|figure| figure.decides == Decides::Guard);
+    let guards = a.figures.iter().filter(|figure| figure.decides.is_guard());
     let mut tripped = guards.flat_map(|one| {
         figures.iter().find(|delta| delta.name == one.name && delta.verdict == Verdict::Worse)
     });

@@ -84,6 +84,8 @@ pub struct Figure {
     pub of: Vec<PlanText>,
     /// Whether a comparison of two records ends with its answer.
     pub decides: Decides,
+    /// Of a guard: of how many it counts some.
+    pub among: Option<u64>,
 }
 
 /// What a figure is for.
@@ -91,10 +93,20 @@ pub struct Figure {
 pub enum Decides {
     /// A comparison's verdict is this figure's.
     Verdict,
-    /// Any of it where the other side has none is worse, whatever decides: an answer that is wrong is none.
+    /// A surely larger share of it is worse, whatever decides: an answer that is wrong is none.
     Guard,
+    /// Any of it where the other side has none is worse too: it does not happen by chance.
+    StrictGuard,
     /// It stands beside it.
     Nothing,
+}
+
+impl Decides {
+    /// Whether more of it is worse, whatever decides.
+    #[must_use]
+    pub fn is_guard(self) -> bool {
+        matches!(self, Decides::Guard | Decides::StrictGuard)
+    }
 }
 
 impl Figure {
@@ -118,6 +130,7 @@ impl Figure {
             basis: String::new(),
             of: Vec::new(),
             decides: Decides::Nothing,
+            among: None,
         }
     }
 
@@ -152,10 +165,10 @@ impl Figure {
         Self { decides: Decides::Verdict, ..self }
     }
 
-    /// The same as a guard.
+    /// The same as a guard, which counts some of so many.
     #[must_use]
-    pub fn guarding(self) -> Self {
-        Self { decides: Decides::Guard, ..self }
+    pub fn guarding(self, decides: Decides, among: u64) -> Self {
+        Self { decides, among: Some(among), ..self }
     }
 }
 

@@ -15,6 +15,7 @@ pub mod comparison;
 pub mod condition;
 pub mod diagnosis;
 pub mod difference;
+pub mod digest;
 pub mod doctor;
 pub mod fact;
 pub mod facts;

@@ -25,6 +25,12 @@ pub struct LoadRun {
     pub machine: Machine,
     /// Method and URL.
     pub request: String,
+    /// Names the request's bytes, without the host that they are for ([`crate::digest`]); empty in older records.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub request_digest: String,
+    /// Names what a right answer is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub answer_digest: String,
     /// Connections, all open at once.
     pub connections: usize,
     /// Threads of the generator.

@@ -7,13 +7,20 @@ use serde::{Deserialize, Serialize};
 /// A name of a plan and its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanText {
-    /// `dial=value`, or `file NAME` of the launch.
+    /// `dial=value`, `file NAME` of the launch, or `load of RUNG`.
     pub name: String,
-    /// The words, the variable, the text or the setting that it puts into force; the file's text before anything is filled in.
+    /// The words, the variable, the text or the setting that it puts into force; the file's text before anything is filled in;
+    /// what is asked, and the names of the request's bytes and of the right answer.
     pub text: String,
     /// Whether the dial stands there at the start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub start: bool,
+}
+
+/// The name of a rung's own load.
+#[must_use]
+pub fn load_of(rung: &str) -> String {
+    format!("load of {rung}")
 }
 
 /// A name that is another text in B.

@@ -7,6 +7,11 @@ mod climb;
 mod diagnosis;
 mod load;
 
+/// The condition that names the bytes of a load's request.
+pub const REQUEST_BYTES: &str = "request bytes";
+/// The condition that names what a right answer is.
+pub const RIGHT_ANSWER: &str = "right answer";
+
 pub use audit::of_audit;
 pub use climb::{FINAL_SETTING, RUNG, STEP, of_climb};
 pub use diagnosis::of_diagnosis;

@@ -4,7 +4,8 @@ use dyno_measure::apart::around;
 
 use crate::climb::{Attempt, Climb, Role, Rung, RungVerdict};
 use crate::figure::{Better, Condition, Figure, Forbids, Sheet, Starts, Unit, of_machine};
-use crate::plan_text::PlanText;
+use crate::plan_text::{PlanText, load_of};
+use crate::sheet::{REQUEST_BYTES, RIGHT_ANSWER};
 
 /// What the name of a rung's figure to quote begins with.
 pub const RUNG: &str = "rung.";
@@ -42,6 +43,8 @@ fn conditions(climb: &Climb) -> Vec<Condition> {
     let start = climb.reached().map(|reached| reached.naive_argv.get(1..).unwrap_or_default().join(" "));
     let own = [
         Condition::new("load", climb.load.to_string(), Forbids::All),
+        Condition::new(REQUEST_BYTES, climb.load.request_digest.clone(), Forbids::All),
+        Condition::new(RIGHT_ANSWER, climb.load.answer_digest.clone(), Forbids::All),
         Condition::new("network", network, Forbids::All),
         Condition::new("version", climb.version.clone(), Forbids::Nothing),
         Condition::new(FINAL_SETTING, setting, Forbids::Nothing),
@@ -165,11 +168,11 @@ fn texts(climb: &Climb, wanted: impl Fn(&PlanText) -> bool) -> Vec<PlanText> {
     climb.texts.iter().filter(|text| wanted(text)).cloned().collect()
 }
 
-/// Whether a rung goes to this value, needs it, or came from it.
+/// Whether a rung goes to this value, needs it, came from it, or is measured under this load.
 fn is_of(rung: &Rung, text: &PlanText) -> bool {
     let dial = |name: &str| name.split_once('=').map(|(dial, _)| dial.to_owned());
     let from = text.start && dial(&text.name).is_some() && dial(&text.name) == dial(&rung.sets);
-    text.name == rung.sets || rung.needs.contains(&text.name) || from
+    text.name == load_of(&rung.id) || text.name == rung.sets || rung.needs.contains(&text.name) || from
 }
 
 /// Of which metric, and of which load where that is the rung's own.

@@ -4,8 +4,9 @@ use dyno_measure::apart::around;
 use dyno_measure::dependence::series_level;
 use dyno_measure::judge::PAIRS_MIN;
 
-use crate::figure::{Better, Condition, Figure, Forbids, Sheet, Starts, Unit, of_machine};
+use crate::figure::{Better, Condition, Decides, Figure, Forbids, Sheet, Starts, Unit, of_machine};
 use crate::load::{Errors, LoadRun};
+use crate::sheet::{REQUEST_BYTES, RIGHT_ANSWER};
 
 /// Rates that are all alike have no spread to read an interval from: what is smaller is rounding.
 const HALF_MIN: f64 = 1e-9;
@@ -33,15 +34,16 @@ pub fn of_load(run: &LoadRun) -> Sheet {
 fn conditions(run: &LoadRun) -> Vec<Condition> {
     let own = [
         Condition::new("request", path(&run.request), Forbids::All),
+        Condition::new(REQUEST_BYTES, run.request_digest.clone(), Forbids::All),
+        Condition::new(RIGHT_ANSWER, run.answer_digest.clone(), Forbids::All),
         Condition::new("address", address(&run.request), Forbids::Nothing),
         Condition::new("connections", run.connections.to_string(), Forbids::All),
         Condition::new("pipeline", run.pipeline.to_string(), Forbids::All),
         Condition::new("threads", run.threads.to_string(), Forbids::Cause),
         Condition::new("version", run.version.clone(), Forbids::Nothing),
     ];
-    // A load says nothing of which CPUs servers have.
-    let machine = of_machine(&run.machine).into_iter().filter(|one| !one.value.is_empty());
-    machine.chain(own).collect()
+    // A load says nothing of which CPUs servers have, and an older one nothing of its bytes.
+    of_machine(&run.machine).into_iter().chain(own).filter(|one| !one.value.is_empty()).collect()
 }
 
 /// Method and path: a server has another port each time.
@@ -79,7 +81,7 @@ fn rates(run: &LoadRun) -> Vec<Figure> {
             (Unit::Count, Better::Lower),
             Some(silent as f64),
         )
-        .guarding(),
+        .guarding(Decides::StrictGuard, run.rates.len() as u64),
     ]
 }
 
@@ -115,7 +117,9 @@ fn errors(run: &LoadRun) -> Vec<Figure> {
     let figure = |name: String, what: String, count: u64| {
         Figure::new(name, what, (Unit::Count, Better::Lower), Some(count as f64))
     };
-    let all = figure("errors".into(), "errors of every kind".into(), run.errors.total()).guarding();
+    let errors = run.errors.total();
+    let all = figure("errors".into(), "errors of every kind".into(), errors);
+    let all = all.guarding(Decides::Guard, run.requests.saturating_add(errors));
     let kinds = run
         .errors
         .by_name()
@@ -161,6 +165,31 @@ mod tests {
         (told.verdict, told.why)
     }
 
+    /// A server that refuses a part of what it is asked, so that its right answers come at A's rate.
+    fn erring(status: u64, requests: u64) -> LoadRun {
+        let rates = vec![100.0, 101.0, 99.0, 100.5, 99.5, 100.2, 99.8];
+        let errors = Errors { status, ..Errors::default() };
+        LoadRun { requests_per_second: 100.0, requests, rates, errors, ..LoadRun::default() }
+    }
+
+    /// Planted faults: B's errors count only where A has none at all; and any of them does then.
+    #[test]
+    fn a_surely_larger_share_of_errors_is_worse_and_a_single_one_is_not() {
+        let few = erring(1, 1_000_000);
+        let (told, why) = verdict(&few, &erring(400_000, 600_000));
+        assert_eq!(told, Verdict::Worse);
+        assert_eq!(why, "by errors: 1 of 1000001 in A, 400000 of 1000000 in B");
+        assert_eq!(verdict(&erring(0, 10_000_000), &erring(1, 10_000_000)).0, Verdict::NoDifference);
+        assert_eq!(verdict(&erring(40, 1_000_000), &erring(44, 1_000_000)).0, Verdict::NoDifference);
+        assert_eq!(verdict(&erring(40, 1_000_000), &erring(80, 1_000_000)).0, Verdict::Worse);
+        assert_eq!(verdict(&erring(80, 1_000_000), &erring(80, 2_000_000)).0, Verdict::NoDifference);
+        let mut silent = [erring(0, 700), erring(0, 700)];
+        silent[0].rates[6] = 0.0;
+        silent[1].rates = vec![0.0; 7];
+        let (told, why) = verdict(&silent[0], &silent[1]);
+        assert_eq!((told, why.as_str()), (Verdict::Worse, "by silent: 1 of 7 in A, 7 of 7 in B"));
+    }
+
     /// Planted fault: a figure without an interval is never judged, and a dead server is as good as any.
     #[test]
     fn a_server_that_dies_or_errs_is_worse_whatever_its_seconds_say() {
@@ -169,13 +198,32 @@ mod tests {
         let dead =
             LoadRun { requests_per_second: 0.0, requests: 0, rates: vec![0.0; 7], ..LoadRun::default() };
         let half = LoadRun { rates: vec![100.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], ..sound.clone() };
-        let errors = LoadRun { errors: Errors { status: 3, ..Errors::default() }, ..sound.clone() };
+        let errors = LoadRun { errors: Errors { status: 30, ..Errors::default() }, ..sound.clone() };
         for worse in [&dead, &half, &errors] {
             let (verdict, why) = verdict(&sound, worse);
             assert_eq!(verdict, Verdict::Worse, "{why}");
         }
         assert_eq!(verdict(&sound, &sound).0, Verdict::NoDifference);
         assert_ne!(verdict(&errors, &sound).0, Verdict::Worse, "errors of A's are no fault of B's");
+    }
+
+    /// Planted fault: a URL is all that is asked for, and a body of a megabyte is as good as none.
+    #[test]
+    fn another_body_or_another_right_answer_is_other_work() {
+        let with = |request: &str, answer: &str| LoadRun {
+            request_digest: request.into(),
+            answer_digest: answer.into(),
+            ..erring(0, 700)
+        };
+        let told = |a, b| verdict(&a, &b);
+        let (body, why) = told(with("aa", "cc"), with("bb", "cc"));
+        assert_eq!((body, why.as_str()), (Verdict::NotJudged, "not the same work: request bytes differ"));
+        let (answer, why) = told(with("aa", "cc"), with("aa", "dd"));
+        assert_eq!((answer, why.as_str()), (Verdict::NotJudged, "not the same work: right answer differ"));
+        for (a, b) in [(("aa", "cc"), ("aa", "cc")), (("", ""), ("aa", "cc")), (("aa", "cc"), ("", ""))] {
+            let (same, why) = told(with(a.0, a.1), with(b.0, b.1));
+            assert_eq!(same, Verdict::NoDifference, "an older record says nothing of it: {why}");
+        }
     }
 
     #[test]

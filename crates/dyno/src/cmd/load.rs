@@ -60,7 +60,8 @@ pub(crate) fn run(args: &cli::Load) -> Result<ExitCode, Failure> {
         server_busy: server.as_ref().and_then(|cost| cost.busiest),
         ..Signs::of(&report.block, args.connections.get())
     };
-    let outcome = Outcome { args, threads, report: &report, signs, limited: signs.limited(), server, rates };
+    let (limited, digests) = (signs.limited(), ask::digests(args, &plan.session));
+    let outcome = Outcome { args, threads, report: &report, signs, limited, server, rates, digests };
     let run = record::record(&outcome);
     let held = conditions.hold(&of_load(&run))?;
     let why = failed(&report).map(|(what, why)| why.map_or(what.clone(), |why| format!("{what}: {why}")));

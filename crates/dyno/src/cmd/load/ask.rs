@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use dyno_load::{Body, Expect, Target, TargetError};
+use dyno_load::{Body, Expect, SessionPlan, Target, TargetError};
+use dyno_record::digest::digest;
 use dyno_sys::socket::Addr;
 
 use crate::cli;
@@ -97,6 +98,26 @@ pub(super) fn expect(words: &[String]) -> Result<Expect, Failure> {
     Ok(expect)
 }
 
+/// Names of what is asked and of what is expected. The host that the URL names is another one each time, and is left out.
+pub(super) fn digests(args: &cli::Load, plan: &SessionPlan) -> [String; 2] {
+    let asked = plan.target.all_requests();
+    let host = format!("Host: {}\r\n", plan.target.host());
+    let at = || asked.windows(host.len()).position(|bytes| bytes == host.as_bytes());
+    let (before, after) = match args.requests.is_none().then(at).flatten() {
+        Some(at) => (&asked[..at], &asked[at + host.len()..]),
+        None => (&[][..], asked),
+    };
+    let fields = args.headers.iter().map(String::as_bytes);
+    let status = plan.expect.status.map(|status| status.to_string()).unwrap_or_default();
+    let [kind, body]: [&[u8]; 2] = match &plan.expect.body {
+        None => [b"any", b""],
+        Some(Body::Same) => [b"same", b""],
+        Some(Body::Bytes(bytes)) => [b"bytes", bytes],
+        Some(Body::Sha256(digest)) => [b"sha256", digest],
+    };
+    [digest([before, after].into_iter().chain(fields)), digest([status.as_bytes(), kind, body])]
+}
+
 enum Wanted {
     Status(u16),
     Body(Body),
@@ -114,7 +135,7 @@ fn wanted(word: &str) -> Result<Wanted, Failure> {
         }
         Some(("body", body)) => Ok(Wanted::Body(Body::Bytes(text_or_file(body)?))),
         Some(("body-sha256", hex)) => {
-            let digest = digest(hex).ok_or_else(|| unclear("64 hexadecimal digits are needed"))?;
+            let digest = sha256(hex).ok_or_else(|| unclear("64 hexadecimal digits are needed"))?;
             Ok(Wanted::Body(Body::Sha256(digest)))
         }
         Some((key, _)) => Err(unclear(&format!("nothing is called \"{key}\""))),
@@ -122,7 +143,7 @@ fn wanted(word: &str) -> Result<Wanted, Failure> {
     }
 }
 
-fn digest(hex: &str) -> Option<[u8; 32]> {
+fn sha256(hex: &str) -> Option<[u8; 32]> {
     let nibbles: Vec<u8> =
         hex.chars().map(|c| c.to_digit(16).map(|nibble| nibble as u8)).collect::<Option<_>>()?;
     let bytes: Vec<u8> = nibbles.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();
@@ -157,7 +178,7 @@ mod tests {
         assert!(
             ["", "ab", &hex[1..], &format!("{hex}0"), &hex.replace('b', "g")]
                 .iter()
-                .all(|bad| digest(bad).is_none())
+                .all(|bad| sha256(bad).is_none())
         );
     }
 
@@ -177,6 +198,30 @@ mod tests {
         let target = target(&args).unwrap();
         let wanted = "POST / HTTP/1.1\r\nHost: 127.0.0.1:1\r\nX-A: b\r\nContent-Length: 2\r\n\r\nhi";
         assert_eq!(String::from_utf8_lossy(target.request()), wanted);
+    }
+
+    /// Planted faults: the URL's host stands in the name, or its path and method are all that does.
+    #[test]
+    fn a_load_is_named_by_what_is_asked_and_expected_and_not_by_the_host() {
+        let named = |words: &[&str]| {
+            let args = load_args(words);
+            digests(&args, &super::super::plan(&args, 1).unwrap().session)
+        };
+        let plain = named(&[]);
+        assert_eq!(plain, named(&["-t1", "-c8"]));
+        for words in [&["--body", "x"][..], &["-H", "Accept-Encoding: gzip"], &["-H", "Host: b"], &["-mHEAD"]]
+        {
+            let other = named(words);
+            assert!(other[0] != plain[0] && other[1] == plain[1], "{words:?}");
+        }
+        for words in [&["--expect", "status=200"][..], &["--expect", "body=x"], &["--expect", "body="]] {
+            let other = named(words);
+            assert!(other[0] == plain[0] && other[1] != plain[1], "{words:?}");
+        }
+        let args = load_args(&[]);
+        let elsewhere = cli::Load { url: "http://localhost:2/".into(), ..*load_args(&[]) };
+        let session = |args: &cli::Load| super::super::plan(args, 1).unwrap().session;
+        assert_eq!(digests(&args, &session(&args)), digests(&elsewhere, &session(&elsewhere)));
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub(super) struct Outcome<'r> {
     pub(super) limited: Limited,
     pub(super) server: Option<ServerCost>,
     pub(super) rates: Vec<f64>,
+    /// Names of what was asked and of what was expected.
+    pub(super) digests: [String; 2],
 }
 
 /// An answer that was not right, in words.

@@ -20,6 +20,8 @@ pub(super) fn record(outcome: &Outcome<'_>) -> LoadRun {
         command: this_run::command_line(),
         machine: machine(),
         request: format!("{} {}", args.method, args.url),
+        request_digest: outcome.digests[0].clone(),
+        answer_digest: outcome.digests[1].clone(),
         connections: args.connections.get(),
         threads: outcome.threads,
         pipeline: args.pipeline.get(),
@@ -102,8 +104,8 @@ mod tests {
         let value: serde_json::Value = serde_json::to_value(record(&sample.outcome())).unwrap();
         let mut top = keys(&value);
         top.sort_unstable();
-        let wanted = "bytes_read command connections duration_s errors generator interrupted latency_us machine pipeline rates request \
-                      requests requests_per_second schema server started_unix_s threads version";
+        let wanted = "answer_digest bytes_read command connections duration_s errors generator interrupted latency_us machine pipeline rates request \
+                      request_digest requests requests_per_second schema server started_unix_s threads version";
         assert_eq!(top.join(" "), wanted);
         assert_eq!(keys(&value["errors"]).len(), 7);
         assert_eq!(keys(&value["latency_us"]).len(), 10);

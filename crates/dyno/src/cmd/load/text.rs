@@ -244,6 +244,7 @@ pub(super) mod tests {
                 limited: signs.limited(),
                 server,
                 rates,
+                digests: ["0a".into(), "0b".into()],
             }
         }
     }

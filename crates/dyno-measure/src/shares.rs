@@ -1,0 +1,85 @@
+//! Whether something is more frequent on one side than on the other, from counts alone.
+//!
+//! Comparing two records asks it of errors. Pure.
+
+/// Largest count: each up to here is a number of 64 bits with a point, and nobody counts more requests.
+const COUNT_MAX: u64 = 1 << 53;
+/// From here up Stirling's series is exact to twelve digits.
+const STIRLING_MIN: u64 = 16;
+
+/// Chance that so many or more of `many[1]` cases are of a kind, where it is no more frequent there than among the `many[0]`
+/// others, of which `some[0]` are: Fisher's exact test (1934), one-sided. 1 where the share is no larger.
+///
+/// Counts beyond [`COUNT_MAX`] are taken for it.
+#[must_use]
+pub fn by_chance(some: [u64; 2], many: [u64; 2]) -> f64 {
+    let many = many.map(|count| count.min(COUNT_MAX));
+    let some = [some[0].min(many[0]), some[1].min(many[1])];
+    let (kind, all) = (some[0] + some[1], many[0] + many[1]);
+    if u128::from(some[1]) * u128::from(many[0]) <= u128::from(some[0]) * u128::from(many[1]) {
+        return 1.0;
+    }
+    let chance = |k: u64| (ln_choose(many[1], k) + ln_choose(many[0], kind - k) - ln_choose(all, kind)).exp();
+    // Above the mean each term is smaller than the one before: the sum ends after some standard deviations.
+    let (mut term, mut sum) = (chance(some[1]), 0.0);
+    for k in some[1]..=kind.min(many[1]) {
+        sum += term;
+        // What is no number ends it too.
+        if term.is_nan() || term <= sum * 1e-9 {
+            break;
+        }
+        let left = (kind - k) as f64 * (many[1] - k) as f64;
+        term *= left / ((k + 1) as f64 * (many[0] + k + 1 - kind) as f64);
+    }
+    sum.min(1.0)
+}
+
+fn ln_choose(all: u64, some: u64) -> f64 {
+    ln_factorial(all) - ln_factorial(some) - ln_factorial(all - some)
+}
+
+fn ln_factorial(n: u64) -> f64 {
+    if n < STIRLING_MIN {
+        return (2..=n).map(|k| (k as f64).ln()).sum();
+    }
+    let x = n as f64;
+    let series = 1.0 / (12.0 * x) - 1.0 / (360.0 * x.powi(3)) + 1.0 / (1_260.0 * x.powi(5));
+    x * x.ln() - x + 0.5 * (std::f64::consts::TAU * x).ln() + series
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_near(a: f64, b: f64) -> bool {
+        (a / b - 1.0).abs() < 1e-6
+    }
+
+    /// Fisher's tea (The Design of Experiments, 1935, §5): of eight cups four are named, three or more of them rightly in 17 of 70.
+    #[test]
+    fn the_lady_tasting_tea() {
+        assert!(is_near(by_chance([1, 3], [4, 4]), 17.0 / 70.0), "{}", by_chance([1, 3], [4, 4]));
+        assert!(is_near(by_chance([0, 4], [4, 4]), 1.0 / 70.0));
+        assert!(is_near(by_chance([0, 6], [7, 7]), 7.0 / 3_003.0));
+    }
+
+    /// Planted fault: the series begins where it is not good yet.
+    #[test]
+    fn the_series_goes_on_where_the_sum_ends() {
+        let sum = |n: u64| (2..=n).map(|k| (k as f64).ln()).sum::<f64>();
+        for n in [STIRLING_MIN - 1, STIRLING_MIN, STIRLING_MIN + 1, 170] {
+            assert!((ln_factorial(n) - sum(n)).abs() < 1e-9, "{n}");
+        }
+    }
+
+    #[test]
+    fn counts_of_any_size_are_told_apart_by_their_shares() {
+        assert_eq!(by_chance([0, 0], [10, 10]), 1.0);
+        assert_eq!(by_chance([5, 5], [10, 10]), 1.0);
+        assert!(is_near(by_chance([0, 1], [10_000_000, 10_000_000]), 0.5));
+        assert!(by_chance([1, 400_000], [1_000_000, 1_000_000]) < 1e-9);
+        assert!(by_chance([1_000, 1_010], [10_000_000; 2]) > 0.3);
+        assert!(by_chance([1_000, 1_300], [10_000_000; 2]) < 1e-6);
+        assert!(by_chance([0, 7], [7, 7]) < 1e-3 && by_chance([0, 3], [0, 3]) == 1.0);
+    }
+}

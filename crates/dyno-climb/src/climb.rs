@@ -44,11 +44,7 @@ pub fn climb<M: Look + Describe>(
     record: &mut Climb,
     watch: &mut dyn FnMut(&Event<'_>),
 ) -> Result<(), ClimbError> {
-    record.plan.clone_from(&plan.name);
-    record.texts = plan.texts();
-    record.seed = options.seed;
-    record.load = plan.load.record();
-    record.series.block_columns = BLOCK_COLUMNS.map(str::to_owned).to_vec();
+    describe(plan, options, record);
     let began_ns = meter.now_ns();
     let mut climber = Climber::new(plan, options, meter, record, watch);
     let outcome = in_order(&mut climber);
@@ -61,6 +57,20 @@ pub fn climb<M: Look + Describe>(
         record.cut_short = Some(reason(error));
     }
     outcome
+}
+
+/// A climb that ended before anything could be measured: its record says which it was, and why.
+pub fn not_begun(plan: &Plan, options: &Options, record: &mut Climb, error: &ClimbError) {
+    describe(plan, options, record);
+    record.cut_short = Some(reason(error));
+}
+
+fn describe(plan: &Plan, options: &Options, record: &mut Climb) {
+    record.plan.clone_from(&plan.name);
+    record.texts = plan.texts();
+    record.seed = options.seed;
+    record.load = plan.load.record();
+    record.series.block_columns = BLOCK_COLUMNS.map(str::to_owned).to_vec();
 }
 
 fn in_order<M: Look + Describe>(climber: &mut Climber<'_, M>) -> Result<(), ClimbError> {

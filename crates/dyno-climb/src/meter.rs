@@ -96,6 +96,16 @@ pub enum Trouble {
         /// Why.
         why: String,
     },
+    /// So few answers come that no block of load has enough of them to be measured by.
+    #[error(
+        "it is too slow to be measured: {per_second} answers a second under this load, and {needed} are needed"
+    )]
+    TooSlow {
+        /// How many came.
+        per_second: u64,
+        /// How many must come.
+        needed: u64,
+    },
     /// A host setting could not be written or put back.
     #[error("{0}")]
     Knob(String),
@@ -120,6 +130,12 @@ impl Trouble {
     #[must_use]
     pub fn ends_the_climb(&self) -> bool {
         matches!(self, Self::Interrupted | Self::Lost(_))
+    }
+
+    /// Whether it is the measuring that fails, and not the server.
+    #[must_use]
+    pub fn is_of_measuring(&self) -> bool {
+        matches!(self, Self::ClockLost { .. } | Self::TooSlow { .. })
     }
 }
 

@@ -486,7 +486,7 @@ fn veto(trial: &Trial, guards: Guards) -> Option<Veto> {
 
 /// Memory whose interval over servers lies above a plan's limit.
 fn beyond(trial: &Trial, limit_bytes: u64) -> Option<Veto> {
-    let [_, after] = trial.memory()?;
+    let after = trial.memory_with_change()?;
     let least = after.bytes - after.half_width;
     (least > limit_bytes as f64).then_some(Veto::MemoryLimit { limit_bytes, read_bytes: after.bytes as u64 })
 }
@@ -723,6 +723,12 @@ mod tests {
         let veto = |limit: u64| veto(&trial, Guards::Margins { memory_max_bytes: Some(limit) });
         assert_eq!(veto(9_999_000), None, "above it by a thousandth, give or take 2 %");
         assert!(matches!(veto(9_000_000), Some(Veto::MemoryLimit { .. })), "{:?}", veto(9_000_000));
+        trial.memory_bytes[0].clear();
+        let veto = super::veto(&trial, Guards::Margins { memory_max_bytes: Some(9_000_000) });
+        assert!(
+            matches!(veto, Some(Veto::MemoryLimit { .. })),
+            "the limit is of the side with the change: {veto:?}"
+        );
     }
 
     #[test]

@@ -303,8 +303,8 @@ pub struct Trial {
     pub tails: Vec<[Tail; 2]>,
     /// The largest resident memory of any instance, per side, in bytes.
     pub rss_peak_bytes: [u64; 2],
-    /// Resident memory of every instance at its end, per side; empty where a server has no two memories to compare, and in
-    /// older records.
+    /// Resident memory of every instance at its end, per side. Where one server is both sides, that with the change where a plan
+    /// limits it, else none; empty in older records.
     #[serde(default, skip_serializing_if = "are_empty")]
     pub memory_bytes: [Vec<u64>; 2],
 }
@@ -360,6 +360,12 @@ impl Trial {
     pub fn memory(&self) -> Option<[Bytes; 2]> {
         let [a, b] = &self.memory_bytes;
         Some([Bytes::of(a)?, Bytes::of(b)?])
+    }
+
+    /// Memory of the side with the change; `None` where fewer than two servers were read.
+    #[must_use]
+    pub fn memory_with_change(&self) -> Option<Bytes> {
+        Bytes::of(&self.memory_bytes[Side::B.index()])
     }
 
     /// Sums of one side over all pairs.

@@ -120,7 +120,7 @@ impl<M: Look> Climber<'_, M> {
         let proof = bench.proving().lines();
         self.close_bench(bench);
         let attempt = Attempt { proof, horizon_s: horizon_ns.map(|ns| ns as f64 / 1e9), ..tried? };
-        if stays(rung, &attempt) {
+        if stays(&attempt) {
             self.standing.clone_from(&comparison.arms.settings()[Side::B.index()]);
         }
         check_attempt(&attempt);
@@ -245,7 +245,7 @@ impl<M: Look> Climber<'_, M> {
         }
         let verdict = match (&trouble, side) {
             (Trouble::Knob(_), Side::B) => RungVerdict::NotPossible,
-            (Trouble::ClockLost { .. }, _) | (_, Side::A) => RungVerdict::NotMeasured,
+            (trouble, side) if trouble.is_of_measuring() || side == Side::A => RungVerdict::NotMeasured,
             _ => RungVerdict::Failed,
         };
         let place = if side == Side::A { "without the change, " } else { "" };
@@ -293,7 +293,7 @@ pub(crate) fn blank(rung: &Rung, load: &LoadSpec, verdict: RungVerdict, why: Str
         off_block_percent: 0.0,
         proof: Vec::new(),
         figures: None,
-        own_load: false,
+        own_load: rung.own_load_only(),
         rss_peak_bytes: [0, 0],
         trial: None,
         horizon_s: None,
@@ -337,8 +337,8 @@ fn words(judgement: &Judgement) -> (RungVerdict, String) {
 }
 
 /// Whether the climb goes on from the setting with the rung: it was kept, and not for a load of its own only.
-fn stays(rung: &Rung, attempt: &Attempt) -> bool {
-    attempt.verdict == RungVerdict::Kept && !rung.own_load_only()
+fn stays(attempt: &Attempt) -> bool {
+    attempt.verdict == RungVerdict::Kept && !attempt.own_load
 }
 
 fn spread(means: &[f64]) -> f64 {

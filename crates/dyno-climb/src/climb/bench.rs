@@ -124,7 +124,7 @@ impl<A: Vitals> Bench<A> {
         }
     }
 
-    /// What each instance of each side holds, or held at its end; a server toggled in place has no two memories to compare.
+    /// What each instance of each side holds, or held at its end; of a server toggled in place see [`Climber::memory_of`].
     pub(crate) fn memory(&self) -> [Vec<u64>; 2] {
         match self {
             Self::Live(live) => {
@@ -290,6 +290,21 @@ impl<M: Meter> Climber<'_, M> {
     ) -> Result<Measured, Trouble> {
         let arm = self.arm_of(bench, side, at)?;
         self.meter.block(arm, length)
+    }
+
+    /// What each instance of each side holds. A server toggled in place has no two memories to compare, and one that a plan may
+    /// limit: what it holds with the change, after a block that serves for nothing else.
+    pub(crate) fn memory_of(&mut self, bench: &mut Bench<M::Arm>) -> Result<[Vec<u64>; 2], (Side, Trouble)> {
+        if !matches!(bench, Bench::Toggled { .. }) || self.plan.memory_max_bytes.is_none() {
+            return Ok(bench.memory());
+        }
+        let instances = bench.instances();
+        let held = |at| {
+            self.block_on(bench, Side::B, at, Length::Short)?;
+            Ok(self.arm_of(bench, Side::B, at)?.memory().server_bytes)
+        };
+        let held: Result<_, Trouble> = (0..instances).map(held).collect();
+        Ok([Vec::new(), held.map_err(|trouble| (Side::B, trouble))?])
     }
 
     pub(crate) fn read_on(

@@ -44,10 +44,10 @@ pub(crate) struct Climber<'c, M: Meter> {
     pub(crate) standing: Setting,
     /// What each trial shows of the variance between starts, by its metric.
     pub(crate) spreads: Vec<(Metric, Spread)>,
-    /// What was reached before confirmation.
-    pub(crate) before_confirming: Option<Setting>,
     /// Kept rungs in the order of keeping.
     pub(crate) kept: Vec<Kept>,
+    /// Those of them that are not to be had, as their confirmation showed; indices into the record's rungs.
+    pub(crate) refused: Vec<usize>,
     /// Whether rungs without a chance of an answer are given up, because others need their time.
     pub(crate) gives_up: bool,
     /// Live servers per side.
@@ -79,8 +79,8 @@ impl<'c, M: Meter> Climber<'c, M> {
             rng: Prng::new(options.seed),
             standing: plan.start(),
             spreads: Vec::new(),
-            before_confirming: None,
             kept: Vec::new(),
+            refused: Vec::new(),
             gives_up: false,
             instances: options.instances,
             fitted: false,

@@ -96,8 +96,10 @@ pub(super) enum Seen {
     Again,
     /// It is not: this is what was read, log, and in words.
     Not(f64, String),
-    /// It could not be measured, or a guard refused it, or it is less than its risk is worth.
-    Gone(RungVerdict, String),
+    /// It could not be measured: nothing speaks against it, and nothing for it.
+    Untold(String),
+    /// It is not to be had: a guard or a proof refused it, its server was in trouble, or it is less than its risk is worth.
+    Refused(RungVerdict, String),
 }
 
 impl<M: Meter> Climber<'_, M> {
@@ -108,7 +110,6 @@ impl<M: Meter> Climber<'_, M> {
             self.kept.iter().all(|kept| self.is_confirmed(kept)),
             "only what was kept waits for its confirmation"
         );
-        self.before_confirming = Some(self.standing.clone());
         let mut unseen = self.turned_back_each(self.kept.clone())?;
         while !unseen.is_empty() {
             unseen.sort_by(|(_, one, _), (_, other, _)| one.total_cmp(other));
@@ -127,12 +128,6 @@ impl<M: Meter> Climber<'_, M> {
         let attempt = &mut self.record.rungs[one.rung].attempt;
         (attempt.verdict, attempt.why) = (verdict, why);
         (self.watch)(&Event::Confirmed(&self.record.rungs[one.rung]));
-        // What is worth less than its risk leaves for good: that the setting is better with it is known.
-        if let Some(before) = self.before_confirming.take() {
-            let bought = verdict != RungVerdict::NotWorthwhile;
-            let without = || self.turned_back(&before, one, &self.kept);
-            self.before_confirming = Some(if bought { before } else { without() });
-        }
         self.without(one);
     }
 
@@ -175,7 +170,11 @@ impl<M: Meter> Climber<'_, M> {
                     (self.watch)(&Event::Confirmed(&self.record.rungs[kept.rung]));
                 }
                 Seen::Not(read, why) => unseen.push((kept, read, why)),
-                Seen::Gone(verdict, why) => self.leave(&kept, verdict, why),
+                Seen::Untold(why) => self.leave(&kept, RungVerdict::Unconfirmed, why),
+                Seen::Refused(verdict, why) => {
+                    self.refused.push(kept.rung);
+                    self.leave(&kept, verdict, why);
+                }
             }
         }
         Ok(unseen)
@@ -183,7 +182,7 @@ impl<M: Meter> Climber<'_, M> {
 
     fn waits(&self, kept: &Kept) -> Waiting {
         // The setting that stands holds every kept dial, as far as later rungs moved it, but those kept for a load of their own.
-        let with = match self.rung_of(kept.rung).own_load_only() {
+        let with = match self.is_for_its_own_load(kept) {
             true => apply(&self.standing, &kept.turned),
             false => self.standing.clone(),
         };
@@ -258,7 +257,7 @@ impl<M: Meter> Climber<'_, M> {
         let proofs = if is_there { &rung.proofs[..] } else { &[] };
         match self.confirmed(&comparison, proofs, pairs, &asked) {
             Ok(Tried { trial, outcome }) => self.conclude(&kept, Some(trial), outcome),
-            Err((_, trouble)) => self.conclude(&kept, None, Outcome::Trouble(Side::B, trouble)),
+            Err((side, trouble)) => self.conclude(&kept, None, Outcome::Trouble(side, trouble)),
         }
     }
 
@@ -270,7 +269,7 @@ impl<M: Meter> Climber<'_, M> {
         words: &str,
     ) -> Result<(), ClimbError> {
         let rung = self.rung_of(kept.rung).clone();
-        if rung.own_load_only() || rung.load.as_ref().is_none_or(|load| *load == self.plan.load) {
+        if rung.own_load_only() || rung.load.is_none() {
             return Ok(());
         }
         let harmless = self.under_the_plans_load(kept, &rung, pairs, words)?;
@@ -418,17 +417,23 @@ impl<M: Meter> Climber<'_, M> {
         tried: Option<usize>,
         outcome: Outcome,
     ) -> Result<Seen, ClimbError> {
-        let (rung, gone) = (self.rung_of(one.rung).clone(), |why| Seen::Gone(RungVerdict::Unconfirmed, why));
+        let rung = self.rung_of(one.rung).clone();
+        let refused = |why| Seen::Refused(RungVerdict::Unconfirmed, why);
         let seen = match outcome {
             Outcome::Trouble(_, trouble) if trouble.ends_the_climb() => {
                 return Err(ClimbError::Ended(trouble));
             }
-            Outcome::Trouble(_, trouble) => gone(format!("could not be measured again: {trouble}")),
-            Outcome::OutOfTime(why) | Outcome::Unmeasured(why) => {
-                gone(format!("could not be measured again: {why}"))
+            // That the side without it died, or could not be measured, says nothing of the rung.
+            Outcome::Trouble(side, trouble) => {
+                let place = if side == Side::A { "without the change, " } else { "" };
+                let why = format!("could not be measured again: {place}{trouble}");
+                if side == Side::B && !trouble.is_of_measuring() { refused(why) } else { Seen::Untold(why) }
             }
-            Outcome::Bursty => gone("could not be measured again: it works in bursts".into()),
-            Outcome::NotApplied(why) => gone(format!("when it was measured again: {why}")),
+            Outcome::OutOfTime(why) | Outcome::Unmeasured(why) => {
+                Seen::Untold(format!("could not be measured again: {why}"))
+            }
+            Outcome::Bursty => Seen::Untold("could not be measured again: it works in bursts".into()),
+            Outcome::NotApplied(why) => refused(format!("when it was measured again: {why}")),
             Outcome::OffBlock(_) => unreachable!("confirmed() measures in turn then"),
             Outcome::Judged(judgement) => {
                 assert!(tried.is_some(), "what was judged is in the record");
@@ -444,10 +449,10 @@ impl<M: Meter> Climber<'_, M> {
                         let gain = judgement.estimate.percent();
                         match self.worth_it(&rung, gain, (RungVerdict::Kept, seen)) {
                             (RungVerdict::Kept, _) => Seen::Again,
-                            (verdict, why) => Seen::Gone(verdict, why),
+                            (verdict, why) => Seen::Refused(verdict, why),
                         }
                     }
-                    (Verdict::Better, Some(veto)) => gone(format!("{seen}, but {veto}")),
+                    (_, Some(veto)) => refused(format!("{seen}, but {veto}")),
                     _ => Seen::Not(judgement.estimate.log_ratio, format!("{seen}: not confirmed")),
                 }
             }
@@ -464,8 +469,7 @@ impl<M: Meter> Climber<'_, M> {
                 continue;
             }
             match self.lacks(&kept, &setting) {
-                None if self.rung_of(kept.rung).own_load_only()
-                    || self.record.rungs[kept.rung].attempt.own_load => {}
+                None if self.is_for_its_own_load(&kept) => {}
                 None => setting = apply(&setting, &kept.turned),
                 Some(ground) => {
                     let rung = &mut self.record.rungs[kept.rung];
@@ -477,6 +481,19 @@ impl<M: Meter> Climber<'_, M> {
             }
         }
         setting
+    }
+
+    fn is_for_its_own_load(&self, kept: &Kept) -> bool {
+        self.record.rungs[kept.rung].attempt.own_load
+    }
+
+    /// The setting that was reached before confirmation, without what was refused since: what was not seen again, or could not
+    /// be measured, may all the same be worth having.
+    pub(super) fn unconfirmed_setting(&self) -> Setting {
+        let may_stand = |kept: &&Kept| !self.refused.contains(&kept.rung) && !self.is_for_its_own_load(kept);
+        self.kept.iter().filter(may_stand).fold(self.plan.start(), |setting, kept| {
+            if self.lacks(kept, &setting).is_none() { apply(&setting, &kept.turned) } else { setting }
+        })
     }
 }
 

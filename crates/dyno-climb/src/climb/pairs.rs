@@ -15,9 +15,9 @@ use super::comparison::{Comparison, Sides};
 use super::off_block::{is_off_block_look, off_block_percent};
 use super::options::Event;
 use super::time::Until;
-use crate::meter::{Length, Meter, Trouble, Vitals};
+use crate::meter::{Length, Meter, Trouble};
 
-/// Replies below which a block says nothing.
+/// Replies below which a block says nothing. A block lasts a second at most ([`Length`]), so as many must come in one.
 const REPLIES_MIN: u64 = 200;
 /// Share of invalid pairs above which a trial says nothing.
 const INVALID_SHARE_MAX: f64 = 0.05;
@@ -195,7 +195,7 @@ impl<M: Meter> Climber<'_, M> {
         asked: &Asked<'_>,
     ) -> Outcome {
         let (rule, settings) = (&comparison.rule, comparison.arms.settings());
-        let mut latest = None;
+        let (mut latest, mut slow) = (None, None);
         let deadline_ns = asked.until.most_ns;
         loop {
             let shares = is_off_block_look(trial).then(|| off_block_percent(trial, rule.basis));
@@ -204,18 +204,22 @@ impl<M: Meter> Climber<'_, M> {
             }
             if rule.looks_at(trial.pairs.len()) {
                 // The judge's guards read memory: it must be in the trial before it is judged.
-                remember(trial, bench);
+                if let Err((side, trouble)) = self.remember(trial, bench) {
+                    return Outcome::Trouble(side, trouble);
+                }
                 match judge::next(trial, rule, self.options.seed) {
                     Next::Done(judgement) => return Outcome::Judged(judgement),
                     Next::Bursty => return Outcome::Bursty,
                     Next::More(estimate) => latest = estimate,
                 }
             }
-            if let Some(why) = too_many_invalid(trial) {
-                return Outcome::Unmeasured(why);
+            if let Some(outcome) = too_many_invalid(trial, slow) {
+                return outcome;
             }
             if self.meter.now_ns() >= deadline_ns {
-                remember(trial, bench);
+                if let Err((side, trouble)) = self.remember(trial, bench) {
+                    return Outcome::Trouble(side, trouble);
+                }
                 let enough = trial.pairs.len() >= LAST_LOOK_MIN;
                 let shares = enough.then(|| off_block_percent(trial, rule.basis));
                 let late = self.not_comparable(bench, settings, shares);
@@ -229,7 +233,10 @@ impl<M: Meter> Climber<'_, M> {
                 }
             }
             match self.pair(bench, trial, comparison.length()) {
-                Ok((pair, latencies)) => add(trial, pair, &latencies),
+                Ok((pair, latencies)) => {
+                    slow = slower(&pair).or(slow);
+                    add(trial, pair, &latencies);
+                }
                 Err((side, trouble)) => return Outcome::Trouble(side, trouble),
             }
             self.report(trial, rule, asked, latest);
@@ -255,6 +262,16 @@ impl<M: Meter> Climber<'_, M> {
             None if trial.pairs.len() >= LAST_LOOK_MIN && rule.basis == Basis::Pairs => Outcome::Bursty,
             None => Outcome::OutOfTime(format!("time was up after {} pairs", trial.pairs.len())),
         }
+    }
+
+    /// What the servers hold of the memory.
+    fn remember(&mut self, trial: &mut Trial, bench: &mut Bench<M::Arm>) -> Result<(), (Side, Trouble)> {
+        trial.memory_bytes = self.memory_of(bench)?;
+        let largest = |side: &Vec<u64>| side.iter().copied().max();
+        if let [Some(a), Some(b)] = trial.memory_bytes.each_ref().map(largest) {
+            trial.rss_peak_bytes = [a, b];
+        }
+        Ok(())
     }
 
     fn pair(
@@ -285,13 +302,6 @@ impl<M: Meter> Climber<'_, M> {
     }
 }
 
-/// What the servers hold of the memory.
-fn remember<A: Vitals>(trial: &mut Trial, bench: &Bench<A>) {
-    trial.memory_bytes = bench.memory();
-    let largest = |side: &Vec<u64>| side.iter().copied().max().unwrap_or(0);
-    trial.rss_peak_bytes = trial.memory_bytes.each_ref().map(largest);
-}
-
 /// Adds a pair, or counts it as thrown away.
 fn add(trial: &mut Trial, pair: Pair, latencies: &[Histogram; 2]) {
     if is_valid(&pair, trial.metric) {
@@ -310,9 +320,50 @@ fn is_valid(pair: &Pair, metric: Metric) -> bool {
         && is_read(pair.b.value(metric))
 }
 
-fn too_many_invalid(trial: &Trial) -> Option<String> {
+/// The side that gave too few replies, the slower one where both did, and how many a second.
+fn slower(pair: &Pair) -> Option<(Side, u64)> {
+    let per_second = |side: Side| {
+        let block = pair.block(side);
+        let rate = block.replies.saturating_mul(1_000_000_000) / block.wall_ns.max(1);
+        (block.replies < REPLIES_MIN).then_some((side, rate))
+    };
+    Side::BOTH.into_iter().filter_map(per_second).min_by_key(|(_, rate)| *rate)
+}
+
+fn too_many_invalid(trial: &Trial, slow: Option<(Side, u64)>) -> Option<Outcome> {
     let all = trial.pairs.len() as u64 + trial.invalid_pairs;
     let allowed = INVALID_FREE.max((all as f64 * INVALID_SHARE_MAX) as u64);
-    (trial.invalid_pairs > allowed)
-        .then(|| format!("{} of {all} pairs had too few replies or no clock", trial.invalid_pairs))
+    if trial.invalid_pairs <= allowed {
+        return None;
+    }
+    Some(match slow {
+        Some((side, per_second)) => {
+            Outcome::Trouble(side, Trouble::TooSlow { per_second, needed: REPLIES_MIN })
+        }
+        None => Outcome::Unmeasured(format!("{} of {all} pairs had no clock", trial.invalid_pairs)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_measure::series::Block;
+
+    /// Planted fault: whatever makes a pair invalid, its clock is blamed.
+    #[test]
+    fn a_server_that_answers_too_seldom_is_called_slow() {
+        let block = |replies| Block { replies, wall_ns: 1_600_000_000, cpu_in_ns: 1, ..Block::default() };
+        let pair = |a, b| Pair { first: Side::A, instance: 0, a: block(a), b: block(b) };
+        let trial = Trial { invalid_pairs: INVALID_FREE + 1, ..Trial::new(Metric::CpuPerRequest) };
+        let why = |pair: &Pair| match too_many_invalid(&trial, slower(pair)) {
+            Some(Outcome::Trouble(side, trouble)) => (Some(side), trouble.to_string()),
+            Some(Outcome::Unmeasured(why)) => (None, why),
+            _ => panic!("it is too many"),
+        };
+        let slow = "it is too slow to be measured: 100 answers a second under this load, and 200 are needed";
+        assert_eq!(why(&pair(500, 160)), (Some(Side::B), slow.to_owned()));
+        assert_eq!(why(&pair(160, 170)), (Some(Side::A), slow.to_owned()));
+        assert_eq!(why(&pair(500, 500)), (None, "4 of 4 pairs had no clock".to_owned()));
+        assert!(too_many_invalid(&Trial::new(Metric::CpuPerRequest), Some((Side::A, 1))).is_none());
+    }
 }

@@ -100,6 +100,10 @@ impl<A> Rounds<A> {
         self.check();
     }
 
+    fn at(&self, role: Role) -> Option<usize> {
+        self.arms.iter().position(|one| one.is.role == role)
+    }
+
     fn floor(&self) -> Option<usize> {
         let floor = self.arms.iter().position(|one| one.is.setting.is_none());
         assert!(floor.is_none_or(|at| at + 1 == self.arms.len()), "the floor is the last arm");
@@ -183,12 +187,11 @@ impl<M: Meter> Climber<'_, M> {
 
     /// Opens a server of every arm in random order, the floor last: it answers what the final setting does.
     fn open_arms(&mut self, rounds: &mut Rounds<M::Arm>, load: &LoadSpec) -> Result<(), Trouble> {
-        for at in self.order_of(rounds) {
-            self.open_arm(&mut rounds.arms[at], load)?;
+        for role in self.order_of(rounds) {
+            self.open_arm(rounds, role, load)?;
         }
         let Some(floor) = rounds.floor() else { return Ok(()) };
-        let end =
-            rounds.arms.iter().position(|one| one.is.role == Role::Final).expect("the total has a final arm");
+        let end = rounds.at(Role::Final).expect("the total has a final arm");
         if let Some(arm) = self.floor_beside(rounds, end, load)? {
             began(&mut rounds.arms[floor], arm);
         }
@@ -202,22 +205,22 @@ impl<M: Meter> Climber<'_, M> {
         load: &LoadSpec,
     ) -> Result<Vec<Vec<Measured>>, Trouble> {
         assert!(rounds.arms.iter().all(|one| one.arm.is_none()), "a server lives beside another one's turn");
-        let mut blocks = vec![Vec::new(); rounds.arms.len()];
-        for at in self.order_of(rounds) {
-            self.open_arm(&mut rounds.arms[at], load)?;
-            blocks[at] = self.blocks_of(&mut rounds.arms[at])?;
-            let floor = rounds.floor().filter(|_| rounds.arms[at].is.role == Role::Final);
+        let mut blocks = Vec::new();
+        for role in self.order_of(rounds) {
+            let Some(at) = self.open_arm(rounds, role, load)? else { continue };
+            blocks.push((role, self.blocks_of(&mut rounds.arms[at])?));
+            let floor = rounds.floor().filter(|_| role == Role::Final);
             let opened = floor.map(|_| self.floor_beside(rounds, at, load)).transpose()?.flatten();
             self.close_arm(&mut rounds.arms[at]);
             if let (Some(floor), Some(arm)) = (floor, opened) {
                 began(&mut rounds.arms[floor], arm);
-                blocks[floor] = self.blocks_of(&mut rounds.arms[floor])?;
+                blocks.push((Role::Floor, self.blocks_of(&mut rounds.arms[floor])?));
                 self.close_arm(&mut rounds.arms[floor]);
             }
         }
-        // The floor, which is the last, may have been left out.
-        blocks.truncate(rounds.arms.len());
-        Ok(blocks)
+        let place = |role: Role| rounds.at(role).expect("what was measured is an arm");
+        blocks.sort_by_key(|(role, _)| place(*role));
+        Ok(blocks.into_iter().map(|(_, blocks)| blocks).collect())
     }
 
     fn blocks_of(&mut self, one: &mut Live<M::Arm>) -> Result<Vec<Measured>, Trouble> {
@@ -278,34 +281,44 @@ impl<M: Meter> Climber<'_, M> {
         let like = rounds.arms[end].arm.as_ref().expect("it is open, or its blocks were just measured");
         match self.meter.open(Opening::Floor { like, load }) {
             Ok(arm) => Ok(Some(arm)),
-            Err(trouble) => self.no_floor(rounds, trouble).map(|()| None),
+            Err(trouble) => self.left_out(rounds, Role::Floor, trouble).map(|()| None),
         }
     }
 
-    /// Goes on without a floor, unless there are rounds with one or the climb must end.
-    fn no_floor(&mut self, rounds: &mut Rounds<M::Arm>, trouble: Trouble) -> Result<(), Trouble> {
+    /// Goes on without an arm, unless the way begins or ends there, there are rounds with it, or the climb must end.
+    fn left_out(&mut self, rounds: &mut Rounds<M::Arm>, role: Role, trouble: Trouble) -> Result<(), Trouble> {
         let is_new = |at: &usize| rounds.arms[*at].blocks.is_empty();
-        let Some(floor) = rounds.floor().filter(|at| !trouble.ends_the_climb() && is_new(at)) else {
-            return Err(trouble);
-        };
-        self.missing("floor", trouble.to_string());
-        rounds.arms.remove(floor);
+        let is_needed = matches!(role, Role::Naive | Role::Final) || trouble.ends_the_climb();
+        let Some(at) = rounds.at(role).filter(|at| !is_needed && is_new(at)) else { return Err(trouble) };
+        let left = rounds.arms.remove(at);
+        self.missing(left.is.name, trouble.to_string());
         Ok(())
     }
 
     /// Those with a setting of their own, in random order.
-    fn order_of(&mut self, rounds: &Rounds<M::Arm>) -> Vec<usize> {
-        let mut order: Vec<usize> =
-            (0..rounds.arms.len()).filter(|at| rounds.arms[*at].is.setting.is_some()).collect();
+    fn order_of(&mut self, rounds: &Rounds<M::Arm>) -> Vec<Role> {
+        let own = rounds.arms.iter().filter(|one| one.is.setting.is_some());
+        let mut order: Vec<Role> = own.map(|one| one.is.role).collect();
         self.rng.shuffle(&mut order);
         order
     }
 
-    fn open_arm(&mut self, one: &mut Live<M::Arm>, load: &LoadSpec) -> Result<(), Trouble> {
-        let setting = one.is.setting.clone().expect("the floor is opened beside the end");
-        let arm = self.meter.open(Opening::Server(&ArmSpec { setting, load: load.clone() }))?;
-        began(one, arm);
-        Ok(())
+    /// Opens a server of this arm; none where it cannot be had and was left out.
+    fn open_arm(
+        &mut self,
+        rounds: &mut Rounds<M::Arm>,
+        role: Role,
+        load: &LoadSpec,
+    ) -> Result<Option<usize>, Trouble> {
+        let at = rounds.at(role).expect("an arm is opened that the total has");
+        let setting = rounds.arms[at].is.setting.clone().expect("the floor is opened beside the end");
+        match self.meter.open(Opening::Server(&ArmSpec { setting, load: load.clone() })) {
+            Ok(arm) => {
+                began(&mut rounds.arms[at], arm);
+                Ok(Some(at))
+            }
+            Err(trouble) => self.left_out(rounds, role, trouble).map(|()| None),
+        }
     }
 
     pub(crate) fn close_arms(&mut self, rounds: &mut Rounds<M::Arm>) {

@@ -15,6 +15,7 @@ use super::comparison::Comparison;
 use super::options::ClimbError;
 use super::rules;
 use super::starts::{Live, Named, Rounds};
+use super::turned::apply;
 use crate::dial::Setting;
 use crate::meter::{Describe, Meter};
 
@@ -58,9 +59,10 @@ impl<M: Meter + Describe> Climber<'_, M> {
             named(Role::Naive, "start".into(), Some(start.clone())),
             named(Role::Final, "final".into(), Some(self.standing.clone())),
         ];
-        // What confirmation took away is worth nothing, or the setting is better with it: the total says which.
-        if let Some(before) = self.before_confirming.clone().filter(|before| *before != self.standing) {
-            arms.push(named(Role::Reached, "reached".into(), Some(before)));
+        // What was not seen again is worth nothing, or the setting is better with it: the total says which.
+        let reached = self.unconfirmed_setting();
+        if reached != self.standing {
+            arms.push(named(Role::Reached, "reached".into(), Some(reached)));
         }
         if let Some((rung, setting)) = self.headline(&start) {
             arms.push(named(Role::NaiveWithHeadline, format!("start+{rung}"), Some(setting)));
@@ -97,11 +99,16 @@ impl<M: Meter + Describe> Climber<'_, M> {
         }
     }
 
-    /// The start with the headline rung given to it, when that rung was kept.
+    /// The start with the headline rung given to it, and what that stands on, when that rung was kept.
     fn headline(&self, start: &Setting) -> Option<(String, Setting)> {
         let rung = self.plan.rung(self.plan.headline.as_ref()?).ok()?;
-        let kept = self.standing.get(&rung.dial) == rung.to;
-        kept.then(|| (rung.id.clone(), start.with(&rung.dial, &rung.to)))
+        if self.standing.get(&rung.dial) != rung.to {
+            return None;
+        }
+        let ground = rung.needs.iter().fold(start.clone(), |start, need| start.with(&need.dial, &need.value));
+        let kept = self.kept.iter().find(|kept| self.record.rungs[kept.rung].id == rung.id);
+        let setting = apply(&ground, kept.map_or(&[], |kept| &kept.turned));
+        Some((rung.id.clone(), setting.with(&rung.dial, &rung.to)))
     }
 
     /// Fills the record with what was measured; false when that is too little.

@@ -105,8 +105,8 @@ impl<M: Meter> Climber<'_, M> {
         let before = self.readings(&proving.proofs, arm)?;
         let measured = self.blocks_of_visit(arm, open_ns)?;
         let after = self.readings(&proving.proofs, arm)?;
-        // A server toggled in place has no two memories to compare.
-        if turns.toggles.is_none() {
+        // A server toggled in place has no two memories to compare, and one that a plan may limit.
+        if turns.toggles.is_none() || (side == Side::B && self.plan.memory_max_bytes.is_some()) {
             turns.memory[side.index()].push(arm.memory().server_bytes);
         }
         turns.clock = arm.clock();

@@ -94,7 +94,10 @@ impl Plan {
             toml::from_str(text).map_err(|error| PlanError::Syntax(Box::new(Syntax::of(&error, text))))?;
         let dials =
             text.dial.into_iter().map(|(name, dial)| dial_of(name, dial)).collect::<Result<Vec<_>, _>>()?;
-        let rungs = text.rung.into_iter().map(|rung| rung_of(rung, &dials)).collect::<Result<Vec<_>, _>>()?;
+        let mut rungs =
+            text.rung.into_iter().map(|rung| rung_of(rung, &dials)).collect::<Result<Vec<_>, _>>()?;
+        // The plan's load written down once more is no load of the rung's own.
+        rungs.iter_mut().for_each(|rung| rung.load = rung.load.take().filter(|load| *load != text.load));
         let plan = Self {
             name: text.name,
             launch: text.launch,
@@ -254,6 +257,17 @@ proof = [{ kind = "syscalls", names = ["write"], per_request = { drops = 0.8 } }
             ("file a.conf", "log {log}", false),
         ];
         assert_eq!(told, wanted);
+    }
+
+    /// Planted fault: whatever load a rung names is its own; then it is never in the final setting, and the record says it is.
+    #[test]
+    fn the_plans_load_written_down_once_more_is_no_load_of_a_rungs_own() {
+        let with = |load: &str| {
+            let plan = PLAN.replace("claim =", &format!("metric = \"p50\"\nload = {load}\nclaim ="));
+            Plan::from_toml(&plan).expect("the sample with a load").rungs[0].own_load_only()
+        };
+        assert_eq!([with("{ path = \"/\" }"), with("{ connections = 64 }")], [false, false]);
+        assert_eq!([with("{ connections = 1 }"), with("{ headers = { A = \"b\" } }")], [true, true]);
     }
 
     #[test]

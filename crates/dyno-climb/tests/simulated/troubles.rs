@@ -123,7 +123,32 @@ fn a_rung_that_cannot_be_measured_again_is_unconfirmed() {
     );
     let climbed = whole(&plan, &options(6, 240), world);
     assert_eq!(climbed.verdict("lucky=on"), V::Unconfirmed, "{}", climbed.why("lucky=on"));
-    assert!(climbed.why("lucky=on").starts_with("could not be measured again: the server died"));
+    let why = climbed.why("lucky=on");
+    assert!(why.starts_with("could not be measured again: without the change, the server died"), "{why}");
+}
+
+/// Planted fault: what left is all still in what was reached before confirmation; that is cheaper, and a server that died with
+/// the rung is what the climb ends with.
+#[test]
+fn a_rung_that_dies_when_it_is_measured_again_is_not_in_the_end() {
+    let plan = ladder(&["gain=on"]);
+    let world = || World::new(Weather::None, 7).with("gain=on", Does::Cpu(-8.0));
+    let all = whole(&plan, &options(7, 120), world());
+    let [noise, step] = [("noise", 0), ("step:gain=on", 2)]
+        .map(|(title, proofs)| calls_of(all.trial(title).unwrap(), 4, proofs));
+    let begins = noise + step + 8 + 8;
+    let mut hits = [0, 0];
+    for call in begins + 1..=begins + 6 {
+        let climbed = whole(&plan, &options(7, 120), world().tripping(Trip::Once(call, died())));
+        let why = climbed.why("gain=on");
+        assert_eq!(climbed.verdict("gain=on"), V::Unconfirmed, "{why}");
+        assert!(why.starts_with("could not be measured again: "), "{why}");
+        let without = why.contains("without the change, ");
+        hits[usize::from(without)] += 1;
+        let turned: &[&str] = if without { &["gain=on"] } else { &[] };
+        assert_eq!(climbed.turned(), turned, "{why}");
+    }
+    assert!(hits[0] >= 2 && hits[1] >= 1, "{hits:?}");
 }
 
 #[test]
@@ -137,6 +162,29 @@ fn a_start_that_does_not_work_is_no_climb() {
             assert_eq!(cut_short, format!("the start cannot be measured: {words}"));
         }
     }
+}
+
+/// Planted faults: the headline rung alone is given to the start, without what it needs; and an arm that cannot be opened costs
+/// the total, whichever it is.
+#[test]
+fn a_headline_stands_on_what_it_needs_and_costs_no_total_where_it_cannot_stand() {
+    let headline = |plan: Plan| Plan { headline: Some("top=on".into()), ..plan };
+    let plan = headline(ladder(&["base=on", "top=on"]).needing("top=on", "base=on"));
+    let world = || quiet(8).with("base=on", Does::Cpu(-20.0)).with("top=on", Does::Cpu(-20.0));
+    let fails = |when: &str| world().failing(when, At::Open, died());
+    let climbed = whole(&plan, &options(8, 120), fails("top=on base=off"));
+    let total = climbed.record.total.as_ref().expect("start+top has its base");
+    assert!(
+        total.without.as_ref().is_some_and(|one| (one.gain.ratio - 1.0).abs() < 0.1),
+        "{:?}",
+        total.without
+    );
+    let plan = headline(ladder(&["base=on", "more=on", "top=on"]));
+    let fallen = fails("top=on base=off more=off").with("more=on", Does::Cpu(-20.0));
+    let climbed = whole(&plan, &options(8, 120), fallen);
+    let total = climbed.record.total.as_ref().expect("start and end stand");
+    assert!(total.without.is_none() && climbed.missing("start+top=on"), "{:?}", climbed.record.not_measured);
+    assert_eq!(climbed.turned(), ["base=on", "more=on", "top=on"]);
 }
 
 /// A plan that goes everywhere: kept, reverted, live, needed, bundled, tried again, confirmed.

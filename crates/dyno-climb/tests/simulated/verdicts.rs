@@ -77,7 +77,8 @@ fn the_total_is_the_whole_way_and_the_floor_lies_under_it() {
     assert!(within(floor.interval, 6_000.0 * 0.8 * 0.9 / 3_500.0), "{floor:?}");
 }
 
-/// At the step where the tail is clear by then, otherwise when it is turned back: then there are more pairs.
+/// At the step where the tail is clear by then, otherwise when it is turned back: then there are more pairs. Planted fault: what
+/// a guard refused there stays in what was reached before, which is cheaper, and is the end for it.
 #[test]
 fn a_cheaper_side_with_a_longer_tail_is_refused() {
     let plan = ladder(&["batch=on"]);
@@ -86,6 +87,7 @@ fn a_cheaper_side_with_a_longer_tail_is_refused() {
         let climbed = whole(&plan, &options(seed, MINUTES), world);
         let vetoed = climbed.why("batch=on").contains("but p99 grew by");
         assert_eq!(climbed.kept("batch=on"), !vetoed, "seed {seed}: {}", climbed.why("batch=on"));
+        assert!(!vetoed || climbed.turned().is_empty(), "seed {seed}: {:?}", climbed.turned());
         climbed.verdict("batch=on")
     });
     let at_step = share(&verdicts, |verdict| *verdict == V::Reverted);
@@ -120,6 +122,18 @@ fn memory_is_a_price_and_only_a_limit_of_the_plan_refuses() {
             why.starts_with("cheaper, but memory is 2") && why.ends_with("the plan allows 21.0"),
             "{why}"
         );
+    }
+}
+
+/// Planted fault: a server that is toggled has no two memories, so nothing is read of it, and the plan's limit never holds.
+#[test]
+fn a_plans_limit_of_memory_holds_for_a_live_dial_too() {
+    let world = |seed| quiet(seed).with("arena=on", Does::Cpu(-8.0)).with("arena=on", Does::Memory(10.0));
+    for (limit, wanted) in [(None, V::Kept), (Some(23_000_000), V::Kept), (Some(21_000_000), V::Reverted)] {
+        let plan = ladder(&["arena=on"]).in_place("arena=on");
+        let climbed = whole(&Plan { memory_max_bytes: limit, ..plan }, &options(3, MINUTES), world(3));
+        assert_eq!(climbed.verdict("arena=on"), wanted, "{limit:?}: {}", climbed.why("arena=on"));
+        assert_eq!(climbed.why("arena=on").starts_with("cheaper, but memory is 2"), wanted == V::Reverted);
     }
 }
 

@@ -181,11 +181,16 @@ fn prices(climb: &Climb) -> Vec<Item> {
     priced.map(|rung| Item::new(format!("{}:", rung.id), &rung.risk)).collect()
 }
 
-/// Kept, and its dial stands where it left it. Older records do not say where that is.
+/// Whether its dial stands where it leads and did not begin, whatever the verdict: the total may have brought back what was not
+/// confirmed, and a bundle has what showed no difference by itself. Older records do not say where dials stand.
 fn stands(climb: &Climb, rung: &Rung) -> bool {
     let setting = climb.reached().map(|reached| reached.final_setting.as_slice()).unwrap_or_default();
-    let there = rung.sets.is_empty() || setting.is_empty() || setting.contains(&rung.sets);
-    rung.attempt.verdict == RungVerdict::Kept && there && !climb.own_load_only(&rung.attempt)
+    let is_kept = rung.attempt.verdict == RungVerdict::Kept && !climb.own_load_only(&rung.attempt);
+    if rung.sets.is_empty() || setting.is_empty() {
+        return is_kept;
+    }
+    let began_there = climb.texts.iter().any(|text| text.start && text.name == rung.sets);
+    setting.contains(&rung.sets) && (is_kept || !began_there)
 }
 
 /// The commands, as they can be pasted.

@@ -78,7 +78,7 @@ values = [{ name = "naive", words = ["--naive"] }, { name = "fast", words = ["--
 id = "fast"
 set = "way=fast"
 claim = "what an ordinary first version does is left out"
-proof = [{ kind = "command", argv = ["cat", "/proc/{pid}/cmdline"], expect = "61s" }]
+proof = [{ kind = "command", argv = ["xargs", "-0n1", "-a", "/proc/{pid}/cmdline"], expect = "61s" }]
 "#;
     fs::create_dir_all(folder.join("src")).unwrap();
     let manifest = "[package]\nname = \"speed\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n";

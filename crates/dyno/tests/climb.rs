@@ -118,7 +118,8 @@ const IDLE: &str = r#"[dial.choice]
 how = "arg"
 start = "a"
 values = [{ name = "a", words = ["--idle-timeout", "60s"] }, { name = "b", words = ["--idle-timeout", "61s"] }]"#;
-const IDLE_PROOF: &str = r#"{ kind = "command", argv = ["cat", "/proc/{pid}/cmdline"], expect = "61s" }"#;
+const IDLE_PROOF: &str =
+    r#"{ kind = "command", argv = ["xargs", "-0n1", "-a", "/proc/{pid}/cmdline"], expect = "61s" }"#;
 
 #[test]
 fn a_short_climb_keeps_the_single_send_and_its_record_can_be_judged_and_drawn_again() {
@@ -197,7 +198,7 @@ fn a_rung_that_changes_nothing_is_not_kept() {
 fn a_proof_that_holds_on_both_sides_is_not_applied() {
     let _machine = among_others();
     let folder = Folder::new("both");
-    let proof = r#"{ kind = "command", argv = ["cat", "/proc/{pid}/cmdline"], expect = "--idle-timeout" }"#;
+    let proof = r#"{ kind = "command", argv = ["xargs", "-0n1", "-a", "/proc/{pid}/cmdline"], expect = "--idle-timeout" }"#;
     folder.file("plan.toml", &plan(IDLE, proof));
     let output = run(&folder, &["plan.toml", "--time", "12s"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -240,6 +241,98 @@ values = [{ name = "a", text = "Hello" }, { name = "b", text = "Hullo" }]"#;
     let attempt = &record(&folder).rungs[0].attempt;
     assert_eq!(attempt.verdict, RungVerdict::Failed, "{}", attempt.why);
     assert!(attempt.why.contains("Hullo"), "{}", attempt.why);
+}
+
+/// A plan for nginx, with its dial in the text of a server, and the load's path `/`.
+fn nginx(server: &str, values: [&str; 2], proof: &str) -> String {
+    let dial = format!(
+        "[dial.choice]\nhow = \"template\"\nstart = \"a\"\nvalues = [{{ name = \"a\", text = \"{}\" }}, {{ name = \"b\", text = \"{}\" }}]",
+        values[0], values[1]
+    );
+    let own = format!(r#"argv = ["{DYNO}", "serve", "--listen", "127.0.0.1:{{port}}", "--workers", "1"]"#);
+    let launch = format!(
+        r#"argv = ["nginx", "-p", "{{dir}}", "-c", "{{dir}}/n.conf", "-e", "stderr"]
+[launch.files]
+"n.conf" = "pid {{dir}}/pid; events {{}} http {{ access_log off; {server} }}""#
+    );
+    plan(&dial, proof).replace("path = \"/json\"", "path = \"/\"").replace(&own, &launch)
+}
+
+const ANY_PROOF: &str = r#"{ kind = "maps", contains = "libc" }"#;
+
+/// Planted fault: each server is held against its own first answer, and one that answers nothing of what was asked is cheaper.
+#[test]
+fn a_side_that_answers_less_is_a_failed_rung_where_the_plan_says_nothing_of_the_body() {
+    let _machine = among_others();
+    let folder = Folder::new("less");
+    let server = "server { listen 127.0.0.1:{port}; location / { return 200 '{choice}'; } }";
+    let plan =
+        nginx(server, [&"x".repeat(4_000), "{}"], ANY_PROOF).replace("pid {dir}", "daemon off; pid {dir}");
+    folder.file("plan.toml", &plan);
+    let output = run(&folder, &["plan.toml", "--time", "12s"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let attempt = &record(&folder).rungs[0].attempt;
+    assert_eq!(attempt.verdict, RungVerdict::Failed, "{}", attempt.why);
+    assert!(attempt.why.contains("wrong answer") && attempt.why.contains("{}"), "{}", attempt.why);
+}
+
+/// nginx goes into the background, and answers with the number of its process. Planted faults: what was launched has ended, so
+/// the server has; and an answer that two servers of the start do not share is expected of all.
+#[test]
+fn a_daemon_whose_instances_answer_differently_is_measured_and_ended() {
+    let _machine = among_others();
+    let folder = Folder::new("daemon");
+    let server =
+        "keepalive_requests {choice}; server { listen 127.0.0.1:{port}; location / { return 200 $pid; } }";
+    let proof = r#"{ kind = "command", argv = ["grep", "-o", "requests 900000", "{dir}/n.conf"], expect = "requests 900000" }"#;
+    folder.file("plan.toml", &nginx(server, ["800000", "900000"], proof));
+    let output = run(&folder, &["plan.toml", "--time", "12s"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let attempt = &record(&folder).rungs[0].attempt;
+    assert!(attempt.pairs > 0, "{}: {}", attempt.verdict.words(), attempt.why);
+    assert_eq!(left_over(&folder), Vec::<String>::new());
+}
+
+/// Planted fault: a page that is not there cannot be told from one that does not answer.
+#[test]
+fn a_page_that_only_the_change_has_proves_it() {
+    let _machine = among_others();
+    let folder = Folder::new("page");
+    let server = "server { listen 127.0.0.1:{port}; location / { return 200 a; } {choice} }";
+    let proof = r#"{ kind = "answer", path = "/new", contains = "here" }"#;
+    let plan = nginx(server, ["location /old { return 404; }", "location /new { return 200 here; }"], proof)
+        .replace("location / {", "location = / {")
+        .replace("pid {dir}", "daemon off; pid {dir}");
+    folder.file("plan.toml", &plan);
+    let output = run(&folder, &["plan.toml", "--time", "12s"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let attempt = &record(&folder).rungs[0].attempt;
+    assert!(attempt.pairs > 0, "{}: {}", attempt.verdict.words(), attempt.why);
+    assert!(attempt.proof.iter().all(|line| line.holds == (line.side == "b")), "{:?}", attempt.proof);
+}
+
+/// Planted fault: the record of a climb that measured nothing is written over that of one that did.
+#[test]
+fn a_climb_that_never_began_leaves_the_last_record_as_it_was() {
+    let _machine = among_others();
+    let folder = Folder::new("never");
+    let failing = plan(IDLE, IDLE_PROOF).replace("[load]", "prepare = [\"false\"]\n[load]");
+    folder.file("plan.toml", &failing);
+    let output = run(&folder, &["plan.toml", "--time", "5s"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    let first = record(&folder);
+    let why = first.cut_short.unwrap_or_default();
+    assert!(why.contains("false") && first.plan == "a test", "{}: {why}", first.plan);
+    for name in ["climb.json", "climb.html"] {
+        folder.file(name, "the last good climb");
+    }
+    let output = run(&folder, &["plan.toml", "--time", "5s"]);
+    assert_eq!(output.status.code(), Some(2));
+    let talk = text(&output.stderr);
+    assert!(talk.contains("nothing was measured; climb.json stays as it was"), "{talk}");
+    for name in ["climb.json", "climb.html"] {
+        assert_eq!(fs::read_to_string(folder.0.join(name)).expect("as before"), "the last good climb");
+    }
 }
 
 #[test]

@@ -13,8 +13,9 @@ use dyno_sys::clock::mono_ns;
 use dyno_sys::socket::{self, Addr, Io, Ready};
 use dyno_sys::{Pid, proc};
 
-use super::clock::Clock;
+use super::clock::{Clock, Family};
 use super::driver::Driver;
+use super::exits::processes;
 
 /// The end of an output that is shown when a server died, or a build failed: a screen of a compiler's words.
 const TAIL_BYTES: u64 = 600;
@@ -40,6 +41,8 @@ pub struct Arm {
     pub(crate) control: Option<OwnedFd>,
     /// What it prints.
     pub(crate) output: File,
+    /// Its processes when its last block ended, where the clock needs to know them.
+    pub(crate) family: Option<Family>,
     /// Its clock when its last block ended; `None` before the first one.
     pub(crate) last_end_ns: Option<u64>,
     /// CPU that was accounted to blocks.
@@ -131,11 +134,6 @@ pub(crate) fn placement(load_cpus: &[usize], connections: usize) -> Placement {
         [_] => Placement::Caller,
         _ => Placement::Pinned(load_cpus.to_vec()).at_most(connections),
     }
-}
-
-/// Everything below a warden, without the warden.
-pub(crate) fn processes(warden: Pid) -> Vec<Pid> {
-    proc::tree(warden).into_iter().filter(|pid| *pid != warden).collect()
 }
 
 /// The last lines of a file that somebody else writes.

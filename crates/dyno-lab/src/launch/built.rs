@@ -15,7 +15,8 @@ use dyno_load::BlockSpec;
 use dyno_sys::clock::mono_ns;
 
 use super::arm::Arm;
-use super::server::{FINE, Run, filled};
+use super::exits::FINE;
+use super::server::{Run, TIMEOUT_NS, expect, filled};
 use super::world::{STOP_GRACE_NS, World};
 
 /// How long a trained server may take to write down what it learned before it is killed.
@@ -88,7 +89,7 @@ impl World<'_> {
             let own = step.env.iter().map(|(name, text)| (name.clone(), filling.fill(text)));
             (argv, filling.env().into_iter().chain(own).collect())
         };
-        let mut arm = self.launch(&spec, &plan.start(), Some(out), words)?;
+        let mut arm = self.launch((&spec, &expect(&spec.load)), &plan.start(), Some(out), words)?;
         let loaded = self.load_for(&mut arm, step.for_ms * 1_000_000);
         self.stop_within(arm, if loaded.is_ok() { TRAINED_GRACE_NS } else { STOP_GRACE_NS });
         loaded?;
@@ -101,14 +102,16 @@ impl World<'_> {
     }
 
     /// Loads a server, and hears meanwhile that the user wants to stop.
-    fn load_for(&mut self, arm: &mut Arm, mut left_ns: u64) -> Result<(), Trouble> {
+    pub(super) fn load_for(&mut self, arm: &mut Arm, mut left_ns: u64) -> Result<(), Trouble> {
         while left_ns > 0 {
             self.check_interrupt()?;
             let measure_ns = left_ns.min(HEARD_NS);
-            let block = BlockSpec { settle_ns: 0, measure_ns, ..BlockSpec::default() };
+            let block =
+                BlockSpec { settle_ns: 0, measure_ns, drain_ns_max: TIMEOUT_NS, ..BlockSpec::default() };
             let report = arm.driver.block(&block, &mut |_| {});
             self.check(arm, &report, &block)?;
-            left_ns -= measure_ns;
+            // A slow server's block lasts longer than it was asked to.
+            left_ns = left_ns.saturating_sub(report.wall_ns.max(measure_ns));
         }
         self.check_interrupt()
     }

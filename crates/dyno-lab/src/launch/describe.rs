@@ -67,14 +67,14 @@ fn files_of(filling: &Filling<'_>) -> Vec<String> {
     filling.files().iter().map(|(name, text)| write_command(name, text)).collect()
 }
 
-/// Drops `--control-fd {control}`: the socket exists only under a climb.
+/// Drops `--control-fd {control}`, or `--control-fd={control}`: the socket exists only under a climb.
 fn without_control(argv: Vec<String>) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     for word in argv {
-        if word.contains("{control}") {
-            kept.pop();
-        } else {
-            kept.push(word);
+        match word.as_str() {
+            "{control}" => drop(kept.pop()),
+            word if word.contains("{control}") => {}
+            _ => kept.push(word),
         }
     }
     kept
@@ -121,6 +121,17 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Planted fault: whatever names the socket takes the word before it along.
+    #[test]
+    fn the_control_socket_leaves_a_command_with_its_own_words_only() {
+        let left = |words: &[&str]| without_control(words.iter().map(|word| (*word).to_owned()).collect());
+        assert_eq!(left(&["s", "--workers", "4", "--control-fd={control}"]), ["s", "--workers", "4"]);
+        assert_eq!(
+            left(&["s", "--workers", "4", "--control-fd", "{control}", "-q"]),
+            ["s", "--workers", "4", "-q"]
+        );
+    }
 
     #[test]
     fn words_are_quoted_for_a_shell_only_where_they_must_be() {

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
-use dyno_load::{Beside, BlockReport, BlockSpec, Crew, Edge, OpenError, Placement, SessionPlan};
+use dyno_load::{Beside, BlockReport, BlockSpec, Crew, Edge, Expect, OpenError, Placement, SessionPlan};
 use dyno_sys::namespace::OwnNetwork;
 
 /// Connections with the place where they are opened.
@@ -30,6 +30,11 @@ impl Driver {
     /// The bytes of a right answer.
     pub(crate) fn sample_answer(&self) -> &[u8] {
         self.crew.sample_answer()
+    }
+
+    /// What answers are held against, once a first one was found right.
+    pub(crate) fn expect(&self) -> &Expect {
+        self.crew.expect()
     }
 
     /// One block, see [`Crew::block`].

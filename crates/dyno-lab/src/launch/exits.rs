@@ -1,9 +1,17 @@
-//! How launched processes ended, as the keeper reports it.
+//! How launched processes ended, as the keeper reports it, and which there are.
 
 use std::collections::BTreeMap;
 
-use dyno_sys::Pid;
 use dyno_sys::keeper::Keeper;
+use dyno_sys::{Pid, proc};
+
+/// How a command ended that did what it was to do.
+pub(crate) const FINE: &str = "exit status 0";
+
+/// Everything below a warden, without the warden.
+pub(crate) fn processes(warden: Pid) -> Vec<Pid> {
+    proc::tree(warden).into_iter().filter(|pid| *pid != warden).collect()
+}
 
 /// How processes under one keeper ended, by their numbers. The keeper reports each end once, so whoever starts several
 /// processes keeps one of these for all.

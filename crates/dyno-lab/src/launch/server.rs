@@ -10,7 +10,7 @@ use dyno_climb::dial::{How, Setting};
 use dyno_climb::load::LoadSpec;
 use dyno_climb::meter::{ArmSpec, Trouble};
 use dyno_climb::plan::Plan;
-use dyno_load::{BlockSpec, Body, Expect, OpenError, SessionPlan, Target};
+use dyno_load::{Body, Expect, OpenError, SessionPlan, Target};
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::clock::{mono_ns, sleep_ns};
 use dyno_sys::keeper::{KeeperError, Launch as KeeperLaunch};
@@ -20,6 +20,7 @@ use dyno_sys::{Pid, proc};
 use super::arm::{Arm, placement, tail};
 use super::clock::Clock;
 use super::driver::Driver;
+use super::exits::FINE;
 use super::listeners::foreign_listener;
 use super::world::{STOP_GRACE_NS, World};
 use crate::failure::chain;
@@ -29,7 +30,7 @@ const CONTROL_FD: i32 = 3;
 /// Between two tries to connect to a server that is starting.
 const RETRY_NS: u64 = 1_000_000;
 /// A request that takes longer is a time-out: nothing on loopback does.
-const TIMEOUT_NS: u64 = 2_000_000_000;
+pub(crate) const TIMEOUT_NS: u64 = 2_000_000_000;
 
 /// What is put in place of the names in braces.
 pub(crate) struct Filling<'f> {
@@ -96,9 +97,6 @@ pub(crate) struct Run<'r> {
     pub(crate) cpus: Option<CpuSet>,
 }
 
-/// How a command ended that did what it was to do.
-pub(crate) const FINE: &str = "exit status 0";
-
 /// A process under the keeper, with its clock.
 struct Started {
     pid: Pid,
@@ -110,22 +108,29 @@ struct Started {
 
 impl World<'_> {
     pub(crate) fn open_server(&mut self, spec: &ArmSpec) -> Result<Arm, Trouble> {
+        let expect = self.right_answer(&spec.load)?;
+        self.stand(&spec.setting)?;
+        let arm = self.started(spec, &expect)?;
+        self.warm_up(arm, self.plan.launch.warm_up_ms)
+    }
+
+    /// A server of this setting that has answered rightly on all connections, and is cold.
+    pub(crate) fn started(&mut self, spec: &ArmSpec, expect: &Expect) -> Result<Arm, Trouble> {
         let built = self.built(&spec.setting)?;
-        let plan = self.plan;
-        let arm =
-            self.launch(spec, &spec.setting, built.as_deref(), |filling| (filling.argv(), filling.env()))?;
-        self.warm_up(arm, plan.launch.warm_up_ms)
+        let words = |filling: &Filling<'_>| (filling.argv(), filling.env());
+        self.launch((spec, expect), &spec.setting, built.as_deref(), words)
     }
 
     /// Starts a server and waits until it answers. What its texts say where is chosen by `setting`, what is started by `words`.
     pub(crate) fn launch(
         &mut self,
-        spec: &ArmSpec,
+        (spec, expect): (&ArmSpec, &Expect),
         setting: &Setting,
         built: Option<&Path>,
         words: impl FnOnce(&Filling<'_>) -> (Vec<String>, Vec<(String, String)>),
     ) -> Result<Arm, Trouble> {
         let port = free_port(self.address())?;
+        let target = target(&spec.load, self.address(), port)?;
         let dir = self.next_folder();
         let mut fixed = vec![
             ("address", self.address().to_string()),
@@ -142,7 +147,7 @@ impl World<'_> {
         let (argv, env) = words(&filling);
         let run = Run { argv: &argv, env: &env, cwd: &dir, cpus: Some(self.ground.server_cpus.clone()) };
         let started = self.start(&run, plan.launch.control)?;
-        self.ready(started, spec.clone(), port, dir, &expect(&spec.load))
+        self.ready(started, spec.clone(), (target, expect), port, dir)
     }
 
     /// Folders that texts may name, whatever is started.
@@ -168,7 +173,8 @@ impl World<'_> {
         self.folder_with(&dir, &[("answer".to_owned(), answer)])?;
         let program =
             std::env::current_exe().map_err(|error| launch_error("dyno floor", &error.to_string()))?;
-        let request_bytes = target(load, address, port)?.request().len().to_string();
+        let target = target(load, address, port)?;
+        let request_bytes = target.request().len().to_string();
         let (listen, file) = (format!("{address}:{port}"), dir.join("answer").display().to_string());
         let program = program.display().to_string();
         let argv =
@@ -177,7 +183,7 @@ impl World<'_> {
         let run = Run { argv: &argv, env: &[], cwd: &dir, cpus: Some(self.ground.server_cpus.clone()) };
         let started = self.start(&run, false)?;
         let spec = ArmSpec { setting: like.spec.setting.clone(), load: load.clone() };
-        let arm = self.ready(started, spec, port, dir, &expect(load))?;
+        let arm = self.ready(started, spec, (target, &expect(load)), port, dir)?;
         self.warm_up(arm, self.plan.launch.warm_up_ms)
     }
 
@@ -246,10 +252,10 @@ impl World<'_> {
             user: self.ground.user,
         };
         let held = self.keeper.hold(&launch).map_err(failed)?;
-        let clock = Clock::open(held.pid());
         let warden = proc::stat(held.pid())
             .map_err(|error| launch_error(program, &format!("it is not there: {error}")))?
             .parent;
+        let clock = Clock::open(held.pid(), warden);
         self.exits.begin(&self.keeper, held.pid());
         let pid = self.keeper.release(held).map_err(failed)?;
         Ok(Started { pid, warden, clock, control: ours, output })
@@ -260,12 +266,11 @@ impl World<'_> {
         &mut self,
         started: Started,
         spec: ArmSpec,
+        (target, expect): (Target, &Expect),
         port: u16,
         dir: std::path::PathBuf,
-        expect: &Expect,
     ) -> Result<Arm, Trouble> {
         let deadline = mono_ns() + self.plan.launch.ready_ms * 1_000_000;
-        let target = target(&spec.load, self.address(), port)?;
         let addr = target.addr().clone();
         let session = SessionPlan {
             target,
@@ -293,6 +298,7 @@ impl World<'_> {
             driver,
             control,
             output,
+            family: None,
             last_end_ns: None,
             seen_ns: 0,
         };
@@ -314,11 +320,12 @@ impl World<'_> {
         let placement = placement(&self.ground.load_cpus, session.connections);
         loop {
             self.check_interrupt()?;
-            if let Some(status) = self.exit_of(started.pid) {
+            if let Some(status) = self.death_of(started.pid, started.warden) {
                 return Err(Trouble::Died { status, stderr_tail: tail(&started.output) });
             }
             match Driver::open(session, &placement, self.client()) {
                 Ok(driver) => return Ok(driver),
+                Err(error) if mono_ns() < deadline && is_not_ready(&error) => {}
                 Err(OpenError::WrongAnswer { expected, got, .. }) => {
                     return Err(Trouble::WrongAnswer { expected, got });
                 }
@@ -328,15 +335,15 @@ impl World<'_> {
                         got,
                     });
                 }
-                Err(OpenError::Refused { .. } | OpenError::Broken { .. } | OpenError::Closed { .. })
-                    if mono_ns() < deadline => {}
                 Err(OpenError::Refused { addr, .. }) => {
                     let stderr_tail = tail(&started.output);
                     let waited_ms = self.plan.launch.ready_ms;
                     return Err(Trouble::NotListening { address: addr.to_string(), waited_ms, stderr_tail });
                 }
-                Err(OpenError::TimedOut { .. }) => {
-                    return Err(Trouble::Hung { waited_ms: TIMEOUT_NS / 1_000_000 });
+                Err(OpenError::TimedOut { answered, .. }) => {
+                    let began_ns = deadline.saturating_sub(self.plan.launch.ready_ms * 1_000_000);
+                    let waited_ns = if answered == 0 { mono_ns() - began_ns } else { TIMEOUT_NS };
+                    return Err(Trouble::Hung { waited_ms: waited_ns / 1_000_000 });
                 }
                 Err(error) => return Err(launch_error("the load", &chain(&error))),
             }
@@ -345,10 +352,7 @@ impl World<'_> {
     }
 
     fn warm_up(&mut self, mut arm: Arm, warm_up_ms: u64) -> Result<Arm, Trouble> {
-        let spec = BlockSpec { settle_ns: 0, measure_ns: warm_up_ms * 1_000_000, ..BlockSpec::default() };
-        let report = arm.driver.block(&spec, &mut |_| {});
-        self.tally.generator_ns += report.cpu_ns;
-        match self.check(&arm, &report, &spec) {
+        match self.load_for(&mut arm, warm_up_ms * 1_000_000) {
             Ok(()) => Ok(arm),
             Err(trouble) => {
                 self.stop(arm);
@@ -422,6 +426,17 @@ impl World<'_> {
 /// Longest build of a plan's server.
 const PREPARE_NS_MAX: u64 = 600_000_000_000;
 
+/// Whether a server that is starting may yet answer rightly: it does not listen, or it does before it has loaded what it
+/// serves, and keeps its first client waiting or tells it to come back.
+fn is_not_ready(error: &OpenError) -> bool {
+    match error {
+        OpenError::Refused { .. } | OpenError::Broken { .. } | OpenError::Closed { .. } => true,
+        OpenError::TimedOut { answered, .. } => *answered == 0,
+        OpenError::WrongAnswer { expected, .. } => expected.starts_with("status "),
+        _ => false,
+    }
+}
+
 /// A port that nobody listens on now. Whoever takes it before the server does is found by the listeners' check.
 fn free_port(address: Ipv4Addr) -> Result<u16, Trouble> {
     let bound = TcpListener::bind((address, 0)).and_then(|listener| listener.local_addr());
@@ -431,18 +446,28 @@ fn free_port(address: Ipv4Addr) -> Result<u16, Trouble> {
 }
 
 pub(crate) fn target(load: &LoadSpec, address: Ipv4Addr, port: u16) -> Result<Target, Trouble> {
-    let url = format!("http://{address}:{port}{}", load.path);
-    let mut builder = Target::builder(&url).method(&load.method);
+    request_of(load, &format!("{address}:{port}")).map_err(|why| launch_error("the load", &why))
+}
+
+/// Why a load cannot be sent as one request of HTTP/1.1, if it cannot.
+#[must_use]
+pub fn load_fault(load: &LoadSpec) -> Option<String> {
+    request_of(load, "127.0.0.1:80").err()
+}
+
+fn request_of(load: &LoadSpec, host: &str) -> Result<Target, String> {
+    let mut builder = Target::builder(&format!("http://{host}{}", load.path)).method(&load.method);
     for (name, value) in &load.headers {
         builder = builder.header(name, value);
     }
     if !load.body.is_empty() {
         builder = builder.body(load.body.clone().into_bytes());
     }
-    builder.build().map_err(|error| launch_error("the load", &chain(&error)))
+    builder.build().map_err(|error| chain(&error))
 }
 
-fn expect(load: &LoadSpec) -> Expect {
+/// What the plan says of a right answer.
+pub(crate) fn expect(load: &LoadSpec) -> Expect {
     let body = match &load.expect_body {
         Some(text) => Body::Bytes(text.clone().into_bytes()),
         None => Body::Same,
@@ -460,5 +485,29 @@ fn launch_trouble(command: &str, error: &KeeperError) -> Trouble {
             Trouble::Lost("the keeper process is gone: nothing can be started any more".into())
         }
         other => launch_error(command, &chain(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_sys::socket::Addr;
+
+    /// Planted fault: only a refused connection is tried again; then a server that loads its data after it listens has hung
+    /// within two seconds, whatever its plan gives it.
+    #[test]
+    fn a_server_that_listens_before_it_can_answer_is_asked_again() {
+        let addr = || Addr::Tcp(([127, 0, 0, 1], 80).into());
+        let silent =
+            |answered| OpenError::TimedOut { addr: addr(), timeout_ns: 1, answered, connections: 64 };
+        let wrong = |expected: &str| OpenError::WrongAnswer {
+            addr: addr(),
+            expected: expected.into(),
+            got: "503".into(),
+        };
+        assert!(is_not_ready(&silent(0)) && is_not_ready(&wrong("status 200")));
+        assert!(!is_not_ready(&silent(1)), "it serves fewer connections than the plan opens");
+        assert!(!is_not_ready(&wrong("a body of 4 bytes: \"null\"")), "its answers are others");
+        assert!(!is_not_ready(&OpenError::Plan { why: "it makes no sense" }));
     }
 }

@@ -4,6 +4,7 @@
 //! ends with it, however it ends.
 
 use dyno_climb::dial::{How, Setting};
+use dyno_climb::load::LoadSpec;
 use dyno_climb::meter::Trouble;
 use dyno_climb::plan::Plan;
 use dyno_host::change::HostError;
@@ -12,6 +13,7 @@ use dyno_host::host::Kernel;
 use dyno_host::journal::Journal;
 use dyno_host::lab::{self, Lab};
 use dyno_host::tally::Tally;
+use dyno_load::Expect;
 use dyno_record::change::{ChangeSpec, What};
 use dyno_sys::Pid;
 use dyno_sys::keeper::{Closing, Keeper};
@@ -21,7 +23,7 @@ use std::net::Ipv4Addr;
 use std::rc::Rc;
 
 use super::builds::Builds;
-use super::exits::Exits;
+use super::exits::{Exits, FINE, processes};
 use super::ground::Ground;
 use super::interrupt::Interrupt;
 use crate::failure::chain;
@@ -46,6 +48,8 @@ pub struct World<'w> {
     pub(crate) exits: Exits,
     pub(crate) started: u64,
     pub(crate) builds: Builds,
+    /// What a right answer to each load is that a server was opened for.
+    pub(crate) right: Vec<(LoadSpec, Expect)>,
 }
 
 impl<'w> World<'w> {
@@ -65,6 +69,7 @@ impl<'w> World<'w> {
             exits: Exits::default(),
             started: 0,
             builds: Builds::default(),
+            right: Vec::new(),
         }
     }
 
@@ -144,6 +149,13 @@ impl<'w> World<'w> {
         let changes = if in_lab { &mut self.lab_changes } else { &mut self.changes };
         let stood = changes.stand(spec, &mut Kernel, &self.keeper);
         stood.map_err(|error| knob_trouble(&error))
+    }
+
+    /// How a server ended, if it has. One that goes into the background ends what was launched, and lives.
+    pub(crate) fn death_of(&mut self, pid: Pid, warden: Pid) -> Option<String> {
+        let status = self.exit_of(pid)?;
+        let lives = status == FINE && !processes(warden).is_empty();
+        (!lives).then_some(status)
     }
 
     /// How the process ended, if it has.

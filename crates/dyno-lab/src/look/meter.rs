@@ -19,10 +19,7 @@ impl Meter for World<'_> {
     fn open(&mut self, what: Opening<'_, Arm>) -> Result<Arm, Trouble> {
         self.check_interrupt()?;
         match what {
-            Opening::Server(spec) => {
-                self.stand(&spec.setting)?;
-                self.open_server(spec)
-            }
+            Opening::Server(spec) => self.open_server(spec),
             Opening::Floor { like, load } => self.open_floor_of(like, load),
         }
     }

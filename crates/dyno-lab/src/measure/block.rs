@@ -4,26 +4,26 @@ use dyno_climb::meter::{Length, Measured, Trouble};
 use dyno_load::{BlockReport, BlockSpec, Edge};
 use dyno_measure::series::Block;
 
-use crate::launch::{Arm, World};
+use crate::launch::{Arm, TIMEOUT_NS, World};
 
-/// A block of a server that works in bursts: several of its bursts fit in.
-const LONG: BlockSpec = BlockSpec {
-    settle_ns: 5_000_000,
-    measure_ns: 250_000_000,
-    replies_min: 500,
-    ns_max: 1_000_000_000,
-    drain_ns_max: 1_000_000_000,
-};
+/// In a block of a server that works in bursts several of them fit.
+const LONG_NS: u64 = 250_000_000;
+
+fn spec(length: Length) -> BlockSpec {
+    // An answer that may yet come in time is awaited.
+    let short = BlockSpec { drain_ns_max: TIMEOUT_NS, ..BlockSpec::default() };
+    match length {
+        Length::Short => short,
+        Length::Long => BlockSpec { measure_ns: LONG_NS, ..short },
+    }
+}
 
 impl World<'_> {
     pub(crate) fn block_on(&mut self, arm: &mut Arm, length: Length) -> Result<Measured, Trouble> {
-        if let Some(status) = self.exit_of(arm.pid) {
+        if let Some(status) = self.death_of(arm.pid, arm.warden) {
             return Err(Trouble::Died { status, stderr_tail: arm.output_tail() });
         }
-        let spec = match length {
-            Length::Short => BlockSpec::default(),
-            Length::Long => LONG,
-        };
+        let spec = spec(length);
         let (report, read) = run(arm, spec)?;
         self.check(arm, &report, &spec)?;
         let cpu_in_ns = read.end.saturating_sub(read.begin);
@@ -68,6 +68,7 @@ fn run(arm: &mut Arm, mut spec: BlockSpec) -> Result<(BlockReport, Edges), Troub
         spec.settle_ns = 0;
     }
     let start = arm.clock.read_ns().map_err(lost)?;
+    let before = arm.family.take().or_else(|| arm.clock.family());
     let mut edges = Edges { start, begin: start, end: start };
     let mut failed = None;
     let clock = &arm.clock;
@@ -81,8 +82,14 @@ fn run(arm: &mut Arm, mut spec: BlockSpec) -> Result<(BlockReport, Edges), Troub
             (Err(error), _) => failed = Some(error),
         }
     });
-    match failed {
-        Some(error) => Err(lost(error)),
-        None => Ok((report, edges)),
+    if let Some(error) = failed {
+        return Err(lost(error));
+    }
+    arm.family = arm.clock.family();
+    match before.zip(arm.family.as_ref()) {
+        Some((before, now)) if now.has_lost_since(&before) => Err(Trouble::ClockLost {
+            why: "a process of it ended, and without perf events its time is lost with it".into(),
+        }),
+        _ => Ok((report, edges)),
     }
 }

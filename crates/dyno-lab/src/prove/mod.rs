@@ -8,15 +8,17 @@ mod seen;
 use dyno_climb::load::LoadSpec;
 use dyno_climb::meter::Trouble;
 use dyno_climb::proof::{Proof, Reading};
-use dyno_load::{BlockSpec, Expect, Session, SessionPlan};
+use dyno_load::{BlockSpec, Expect, OpenError, Session, SessionPlan};
 use dyno_sys::proc;
-use dyno_sys::trace::count_syscalls;
+use dyno_sys::trace::{Counts, count_syscalls};
 
 use crate::failure::chain;
-use crate::launch::{Arm, Run, World, load_target as target, within};
+use crate::launch::{Arm, FINE, Run, World, load_target as target, within};
 
 /// Requests that a counting proof watches: enough that one odd call does not matter.
 const REQUESTS: u64 = 50;
+/// Calls that start threads and processes. What was not there when the watching began is not watched.
+const BIRTHS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
 /// How long a proof's command may take.
 const COMMAND_NS_MAX: u64 = 10_000_000_000;
 /// Fifty requests take milliseconds, traced ones a hundred times longer.
@@ -72,6 +74,10 @@ impl World<'_> {
             Ok(counts) => counts,
             Err(error) => return Ok(Reading::CannotTell(chain(&error))),
         };
+        if has_births(&counts) && !names.iter().all(|name| BIRTHS.contains(&name.as_str())) {
+            let why = "it starts threads or processes while it serves, and what these call is not counted";
+            return Ok(Reading::CannotTell(why.into()));
+        }
         let wanted =
             counts.iter().filter(|(name, _)| names.iter().any(|wanted| wanted.as_str() == name.as_ref()));
         Ok(Reading::Number(
@@ -101,7 +107,12 @@ impl World<'_> {
         let argv: Vec<String> = argv.iter().map(fill).collect();
         let cpus = Some(self.ground.server_cpus.clone());
         match self.run_to_end(&Run { argv: &argv, env: &[], cwd: &arm.dir, cpus }, COMMAND_NS_MAX) {
-            Ok((_, text)) => Ok(Reading::Fact { holds: text.contains(expect), text: first_line(&text) }),
+            Ok((status, text)) => {
+                let holds = status == FINE && has_line(&text, expect);
+                let said = first_line(&text);
+                let text = if status == FINE { said } else { format!("{status}: {said}") };
+                Ok(Reading::Fact { holds, text })
+            }
             Err(trouble) if trouble.ends_the_climb() => Err(trouble),
             Err(trouble) => Ok(Reading::CannotTell(trouble.to_string())),
         }
@@ -118,11 +129,14 @@ impl World<'_> {
                 pipeline: 1,
                 timeout_ns: 2_000_000_000,
             };
-            within(self.client().as_deref(), || Session::open(&plan)).map_err(|error| chain(&error))
+            within(self.client().as_deref(), || Session::open(&plan))
         };
-        match target(&load, self.address(), arm.port).map_err(|trouble| trouble.to_string()).and_then(open) {
-            Err(why) => Reading::CannotTell(why),
-            Ok(session) => {
+        match target(&load, self.address(), arm.port).map(open) {
+            Err(trouble) => Reading::CannotTell(trouble.to_string()),
+            // There is no such answer: what only the change provides is not there without it.
+            Ok(Err(OpenError::WrongAnswer { got, .. })) => Reading::Fact { holds: false, text: got },
+            Ok(Err(error)) => Reading::CannotTell(chain(&error)),
+            Ok(Ok(session)) => {
                 let text = String::from_utf8_lossy(session.sample_answer()).into_owned();
                 let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
                 Reading::Fact { holds: body.contains(contains), text: first_line(body) }
@@ -131,9 +145,19 @@ impl World<'_> {
     }
 }
 
+/// Whether a thread or a process was started that nobody watched.
+fn has_births(counts: &Counts) -> bool {
+    counts.keys().any(|name| BIRTHS.contains(&name.as_ref()))
+}
+
 /// The value of `name=` in a line of counters.
 fn counter_of(line: &str, name: &str) -> Option<u64> {
     line.split_whitespace().find_map(|word| word.split_once('=').filter(|(n, _)| *n == name)?.1.parse().ok())
+}
+
+/// Whether a line of it is this; an output of nothing has the empty one.
+fn has_line(text: &str, wanted: &str) -> bool {
+    text.split('\n').any(|line| line.trim_end_matches('\r') == wanted)
 }
 
 /// Enough of an output to recognise it.
@@ -144,6 +168,24 @@ fn first_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Planted fault: only what was watched is asked for; a server that forks for each request then makes hardly any call.
+    #[test]
+    fn calls_of_whoever_was_born_meanwhile_cannot_be_told() {
+        let counts =
+            |names: &[&'static str]| -> Counts { names.iter().map(|name| ((*name).into(), 1)).collect() };
+        assert!(BIRTHS.iter().all(|birth| has_births(&counts(&["read", birth]))));
+        assert!(!has_births(&counts(&["read", "cloned"])));
+    }
+
+    /// Planted fault: a part of a line is enough, and "10" proves "1".
+    #[test]
+    fn an_output_is_held_against_by_whole_lines() {
+        assert!(
+            has_line("10\n1\n", "1") && has_line("1", "1") && has_line("a\r\nb", "a") && has_line("", "")
+        );
+        assert!(!has_line("10\n21", "1") && !has_line("1 ", "1") && !has_line("a", ""));
+    }
 
     #[test]
     fn a_counter_is_found_by_its_whole_name() {

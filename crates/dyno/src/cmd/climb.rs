@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use dyno_climb::built_in::built_in;
-use dyno_climb::climb::{ClimbError, Event, Options, Order, Profiles, Suffices, climb};
+use dyno_climb::climb::{ClimbError, Event, Options, Order, Profiles, Suffices, climb, not_begun};
 use dyno_climb::meter::Trouble;
 use dyno_climb::plan::Plan;
 use dyno_climb::rung::{NetworkHere, Rung, Surroundings};
@@ -120,10 +120,13 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
         worthwhile_percent: args.worthwhile,
         profiles: if args.profile { Profiles::Sides } else { Profiles::None },
     };
-    let prepared = world.prepare();
-    let outcome = match prepared {
-        Err(Trouble::Interrupted) => Err(ClimbError::Ended(Trouble::Interrupted)),
-        Err(trouble) => Err(ClimbError::Start(trouble)),
+    let outcome = match world.prepare() {
+        Err(trouble) => {
+            let ends = trouble.ends_the_climb();
+            let error = if ends { ClimbError::Ended(trouble) } else { ClimbError::Start(trouble) };
+            not_begun(&plan, &options, &mut record, &error);
+            Err(error)
+        }
         Ok(()) => {
             let mut screen = Screen::new();
             let outcome = climb(&plan, &options, &mut world, &mut record, &mut |event| screen.show(event));
@@ -182,22 +185,24 @@ impl Told {
         let format = args.format.wanted(cli::Json::of(args.json));
         let shown = show(args, record, format, held);
         let written = names.write(record, user);
-        let kept = written.is_ok();
+        let kept = matches!(written, Ok(Written::Anew));
         if kept && format == Format::Table && shown.is_ok() {
             self.outcome(out::print(&names.line()));
         }
         self.outcome(shown);
-        self.outcome(written);
+        let measured = words_of_record(&written, record, names);
+        self.outcome(written.map(|_| ()));
         if !gate::told(held) {
             self.weigh(exit::NO);
         }
         if matches!(outcome, Err(ClimbError::Ended(Trouble::Interrupted))) {
-            let what =
-                if kept { "the record holds what was measured before" } else { "no record was written" };
-            out::say(&format!("interrupted: {what}\n"));
+            out::say(&format!("interrupted: {measured}\n"));
             self.weigh(exit::INTERRUPTED);
         } else if let Err(error) = outcome {
             self.failure(&ended_badly(error, record));
+            if record.series.trials.is_empty() {
+                out::say(&format!("{measured}\n"));
+            }
         } else if !record.has_answers() {
             self.failure(&nothing_measured(record));
         }
@@ -207,6 +212,18 @@ impl Told {
         if let Err(failure) = outcome {
             self.failure(&failure);
         }
+    }
+}
+
+/// What the record of a climb holds that ended early.
+fn words_of_record(written: &Result<Written, Failure>, record: &Record, names: &OutputNames) -> String {
+    match written {
+        Ok(Written::Anew) if record.series.trials.is_empty() => "nothing was measured".to_owned(),
+        Ok(Written::Anew) => "the record holds what was measured before".to_owned(),
+        Ok(Written::OlderStays) => {
+            format!("nothing was measured; {} stays as it was", names.record.display())
+        }
+        Err(_) => "no record was written".to_owned(),
     }
 }
 
@@ -315,6 +332,7 @@ fn plan(args: &cli::Climb, server_cpus: &CpuSet) -> Result<(Plan, PathBuf), Fail
     let text = plan_text(path)?;
     let plan = Plan::from_toml(&text).map_err(|error| mistaken::plan(&path.display().to_string(), &error))?;
     mistaken::calls(&plan, &name.to_string())?;
+    mistaken::loads(&plan, &name.to_string())?;
     suits(&plan, args, &name.to_string())?;
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
     Ok((plan, absolute.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned)))
@@ -491,6 +509,14 @@ pub(crate) fn finish_machine(record: &mut Record, world: &World<'_>) {
     }
 }
 
+/// What became of the record's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Anew,
+    /// An older record is there, and this climb measured nothing.
+    OlderStays,
+}
+
 /// Where record and report go.
 struct OutputNames {
     record: PathBuf,
@@ -521,12 +547,18 @@ impl OutputNames {
         Ok(Self { record, page })
     }
 
-    fn write(&self, record: &Record, owner: Option<(u32, u32)>) -> Result<(), Failure> {
+    fn write(&self, record: &Record, owner: Option<(u32, u32)>) -> Result<Written, Failure> {
+        // What was measured once is worth more than that nothing was this time.
+        if record.series.trials.is_empty() && self.record.is_file() {
+            return Ok(Written::OlderStays);
+        }
         let json = serde_json::to_vec(record)
             .map_err(|error| Failure::error("the record cannot be written").because(&error))?;
         file::write_file(&self.record, &json, owner)?;
-        let Some(page) = &self.page else { return Ok(()) };
-        file::write_file(page, dyno_report::page::climb::render(record).as_bytes(), owner)
+        if let Some(page) = &self.page {
+            file::write_file(page, dyno_report::page::climb::render(record).as_bytes(), owner)?;
+        }
+        Ok(Written::Anew)
     }
 
     /// Where they lie, for the end of the table.

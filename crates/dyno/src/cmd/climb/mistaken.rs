@@ -4,7 +4,9 @@
 
 use dyno_climb::plan::{Plan, PlanError};
 use dyno_climb::proof::Proof;
+use dyno_climb::rung::Rung;
 use dyno_lab::Failure;
+use dyno_lab::launch::load_fault;
 use dyno_record::alike;
 use dyno_sys::trace;
 
@@ -58,6 +60,24 @@ pub(super) fn calls(plan: &Plan, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Whether every load can be sent: a server that was prepared for and started would hear nothing of one that cannot.
+///
+/// # Errors
+/// With the place of the first one that cannot.
+pub(super) fn loads(plan: &Plan, name: &str) -> Result<(), Failure> {
+    let own = |rung: &Rung| rung.load.clone().map(|load| (format!("rung \"{}\": load", rung.id), load));
+    let all =
+        std::iter::once(("load".to_owned(), plan.load.clone())).chain(plan.rungs.iter().filter_map(own));
+    for (place, load) in all {
+        if let Some(why) = load_fault(&load) {
+            return Err(Failure::error(format!("{name}: {place}: {why}"))
+                .likely("a request with it would not be one request of HTTP/1.1")
+                .try_this("percent-encode what stands in a path (a blank is %20); docs/manual/plans.md lists every key"));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -74,5 +94,26 @@ mod tests {
             "{lines}"
         );
         assert!(lines.contains("did you mean write?"), "{lines}");
+    }
+
+    /// Planted fault: the first server that is started finds it.
+    #[test]
+    fn a_load_that_no_server_could_be_sent_is_refused_with_its_place() {
+        let text = include_str!("../../../../../examples/nginx.toml");
+        let plan = Plan::from_toml(text).unwrap();
+        assert!(loads(&plan, "plan.toml").is_ok());
+        let bad = |change: &dyn Fn(&mut dyno_climb::load::LoadSpec)| {
+            let mut plan = plan.clone();
+            change(&mut plan.load);
+            loads(&plan, "plan.toml").unwrap_err().lines()
+        };
+        let blank = bad(&|load| load.path = "/a b".into());
+        assert!(blank.starts_with("error: plan.toml: load: "), "{blank}");
+        assert!(bad(&|load| load.method = "GE T".into()).contains("\"GE T\""));
+        assert!(bad(&|load| drop(load.headers.insert("A B".into(), "c".into()))).contains("\"A B\""));
+        let mut own = plan.clone();
+        own.rungs[0].load = Some(dyno_climb::load::LoadSpec { path: "/a b".into(), ..plan.load.clone() });
+        let lines = loads(&own, "plan.toml").unwrap_err().lines();
+        assert!(lines.starts_with("error: plan.toml: rung \"log-buffer\": load: "), "{lines}");
     }
 }

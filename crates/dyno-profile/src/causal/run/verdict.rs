@@ -189,9 +189,7 @@ fn unchecked(case: &Case<'_>) -> Option<String> {
     (case.control.is_none() && (seen.capped > 0 || waits)).then(|| {
         let what =
             if waits { "it waits for something outside between visits" } else { "pauses were cut short" };
-        format!(
-            "{what}, and no control says whether pauses alone cost it as much: give it some minutes"
-        )
+        format!("{what}, and no control says whether pauses alone cost it as much: give it some minutes")
     })
 }
 

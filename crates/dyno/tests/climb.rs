@@ -269,7 +269,7 @@ fn a_side_that_answers_less_is_a_failed_rung_where_the_plan_says_nothing_of_the_
     let plan =
         nginx(server, [&"x".repeat(4_000), "{}"], ANY_PROOF).replace("pid {dir}", "daemon off; pid {dir}");
     folder.file("plan.toml", &plan);
-    let output = run(&folder, &["plan.toml", "--time", "12s"]);
+    let output = run(&folder, &["plan.toml", "--time", "20s"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let attempt = &record(&folder).rungs[0].attempt;
     assert_eq!(attempt.verdict, RungVerdict::Failed, "{}", attempt.why);
@@ -286,7 +286,7 @@ fn a_daemon_whose_instances_answer_differently_is_measured_and_ended() {
         "keepalive_requests {choice}; server { listen 127.0.0.1:{port}; location / { return 200 $pid; } }";
     let proof = r#"{ kind = "command", argv = ["grep", "-o", "requests 900000", "{dir}/n.conf"], expect = "requests 900000" }"#;
     folder.file("plan.toml", &nginx(server, ["800000", "900000"], proof));
-    let output = run(&folder, &["plan.toml", "--time", "12s"]);
+    let output = run(&folder, &["plan.toml", "--time", "20s"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let attempt = &record(&folder).rungs[0].attempt;
     assert!(attempt.pairs > 0, "{}: {}", attempt.verdict.words(), attempt.why);
@@ -304,7 +304,7 @@ fn a_page_that_only_the_change_has_proves_it() {
         .replace("location / {", "location = / {")
         .replace("pid {dir}", "daemon off; pid {dir}");
     folder.file("plan.toml", &plan);
-    let output = run(&folder, &["plan.toml", "--time", "12s"]);
+    let output = run(&folder, &["plan.toml", "--time", "20s"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let attempt = &record(&folder).rungs[0].attempt;
     assert!(attempt.pairs > 0, "{}: {}", attempt.verdict.words(), attempt.why);
@@ -399,7 +399,7 @@ fn a_dry_run_shows_every_command_file_and_word_of_the_chosen_rungs() {
         "TUNED=",
         "{dir}/server.conf",
         "|   deep on",
-        "cat /proc/{pid}/cmdline",
+        "xargs -0n1 -a /proc/{pid}/cmdline",
         "--idle-timeout 61s",
         "--idle-timeout 60s",
         "load on 0, shared",

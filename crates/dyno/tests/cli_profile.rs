@@ -46,6 +46,8 @@ fn a_process_is_watched_and_its_record_written() {
         run(["profile", "--for", "500ms", "--requests", "100", "-o", place.to_str().unwrap(), "-p", &pid]);
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     assert!(ended.out.contains("µs per request") && ended.out.contains("own cost"), "{}", ended.out);
+    // Planted fault: a record that is named has no page.
+    assert!(ended.out.contains("p.json      ") && folder.path("p.html").exists(), "{}", ended.out);
     let profile = read(&folder, "p.json");
     assert!(profile.sampling.samples > 50 && profile.requests.unwrap().count == 100);
     assert_eq!(profile.command[1], "profile");

@@ -63,7 +63,7 @@ pub(crate) struct OffCpu {
     #[arg(long, value_name = "N", value_parser = count, help_heading = "How")]
     pub(crate) requests: Option<usize>,
 
-    /// Where the profile goes; - is standard output [default: offcpu.json and offcpu.html]
+    /// The record, or another format by its ending; a record's page lies beside it, with .html for its ending; - is standard output [default: offcpu.json]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
     /// What is written: html, svg, folded, pprof, firefox, speedscope or json [default: by the file's ending]

@@ -90,7 +90,7 @@ pub(crate) struct Profile {
         help_heading = "Output"
     )]
     pub(crate) sort: SortWord,
-    /// Where the profile goes; - is standard output [default: profile.json and profile.html]
+    /// The record, or another format by its ending; a record's page lies beside it, with .html for its ending; - is standard output [default: profile.json]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
     /// What is written: html, svg, folded, pprof, firefox, speedscope or json [default: by the file's ending]

@@ -31,15 +31,15 @@ use dyno_report::text;
 pub(super) struct Files(Vec<(PathBuf, Format)>);
 
 impl Files {
-    /// The file that was named, or the verb's own: the record and its page where nothing is said. Whether they can be
-    /// written is known before anything is watched.
+    /// The file that was named, or the verb's own. A record has its page beside it, unless it was asked for by `--format`.
+    /// Whether they can be written is known before anything is watched.
     pub(super) fn of(verb: &str, output: Option<&PathBuf>, format: Option<Format>) -> Result<Files, Failure> {
-        let named = |path: &PathBuf| format.or_else(|| Format::of_name(path.to_str()?));
-        let own = |format: Format| (PathBuf::from(format!("{verb}.{}", format.ending())), format);
-        let files = Files(match (output, format) {
-            (Some(path), _) => vec![(path.clone(), named(path).unwrap_or(Format::Json))],
-            (None, Some(format)) => vec![own(format)],
-            (None, None) => vec![own(Format::Json), own(Format::Html)],
+        let own = || PathBuf::from(format!("{verb}.{}", format.unwrap_or(Format::Json).ending()));
+        let path = output.cloned().unwrap_or_else(own);
+        let named = || Format::of_name(path.to_str()?);
+        let files = Files(match format.or_else(named) {
+            Some(other) if format.is_some() || other != Format::Json => vec![(path, other)],
+            _ => with_page(path),
         });
         if !files.is_stdout() {
             files.0.iter().try_for_each(|(path, _)| file::can_be_written(path))?;
@@ -77,6 +77,13 @@ impl Files {
         }
         Ok(stop::exit_code())
     }
+}
+
+/// A record and its page; beside standard output, a device or a pipe there is no place for one.
+fn with_page(record: PathBuf) -> Vec<(PathBuf, Format)> {
+    let is_file = record.as_os_str() != "-" && record.metadata().map_or(true, |file| file.is_file());
+    let page = is_file.then(|| (record.with_extension(Format::Html.ending()), Format::Html));
+    std::iter::once((record, Format::Json)).chain(page).collect()
 }
 
 /// One process or several, each once, as the command line names them; none where it names none.
@@ -174,6 +181,26 @@ pub(super) fn called(pid: Pid) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Planted fault: only where no file is named has a record its page.
+    #[test]
+    fn a_record_has_its_page_beside_it_and_what_else_was_asked_for_has_none() {
+        let folder = std::env::temp_dir();
+        let names = |output: Option<&str>, format| {
+            let output = output.map(|name| if name == "-" { name.into() } else { folder.join(name) });
+            let files = Files::of("profile", output.as_ref(), format).ok()?;
+            let name = |(path, _): &(PathBuf, Format)| Some(path.file_name()?.to_str()?.to_owned());
+            files.0.iter().map(name).collect::<Option<Vec<_>>>().map(|names| names.join(" "))
+        };
+        let told = |output, format| names(Some(output), format).unwrap_or_default();
+        assert_eq!(names(None, None).as_deref(), Some("profile.json profile.html"));
+        assert_eq!(told("x.json", None), "x.json x.html");
+        assert_eq!(told("x", None), "x x.html");
+        assert_eq!(told("x.json", Some(Format::Json)), "x.json");
+        assert_eq!(told("x.svg", None), "x.svg");
+        assert_eq!(told("-", None), "-");
+        assert_eq!(told("/dev/null", None), "null");
+    }
 
     #[test]
     fn a_process_that_is_named_twice_is_watched_once() {

@@ -79,6 +79,14 @@ mod tests {
         assert!(fields.into_iter().all(|field| field.contains('=')), "{text}");
     }
 
+    /// Planted fault: nanoseconds of a start that no clock shows do not fit into 64 bits.
+    #[test]
+    fn a_start_that_cannot_be_is_the_last_there_is() {
+        let mut record = sample(2);
+        record.started_unix_s = u64::MAX;
+        assert!(text(&record).starts_with(&format!("startup\ttime={}\n", u64::MAX)));
+    }
+
     #[test]
     fn the_duration_is_the_time_without_delays() {
         let mut record = sample(2);

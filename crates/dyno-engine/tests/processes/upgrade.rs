@@ -124,8 +124,9 @@ pub(crate) fn settings_are_read_again_when_a_program_cannot_take_over() {
     settings.write("workers=2\n");
     signal::kill(served.pid(), Signal::Hup).unwrap();
     assert_eq!(served.line(), "not handed over: it was not ready in time");
-    assert_eq!(served.line(), "reloading");
     fs::remove_file(&hold).unwrap();
+    wait_for("another generation", || dyno_sys::proc::tree(served.pid()).len() > 3);
+    assert_eq!(served.line(), "reloading");
     served.hear_pids();
     assert!(served.line().starts_with("reloaded 2 2"));
     assert!(served.stop().0.success());
@@ -162,6 +163,7 @@ pub(crate) fn a_generation_that_starts_while_a_program_takes_over_retires_too() 
         assert!(heard.last() != Some(&String::new()), "{heard:?}");
     }
     fs::remove_file(&hold).unwrap();
+    wait_for("the old program to end", || served.child.try_wait().unwrap().is_some());
     assert!(served.child.wait().unwrap().success());
     assert_eq!(Client::connect(served.addr()).ask(JSON).status, 200);
     end(&mut served, new);

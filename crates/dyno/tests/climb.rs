@@ -200,7 +200,7 @@ fn a_proof_that_holds_on_both_sides_is_not_applied() {
     let folder = Folder::new("both");
     let proof = r#"{ kind = "command", argv = ["xargs", "-0n1", "-a", "/proc/{pid}/cmdline"], expect = "--idle-timeout" }"#;
     folder.file("plan.toml", &plan(IDLE, proof));
-    let output = run(&folder, &["plan.toml", "--time", "12s"]);
+    let output = run(&folder, &["plan.toml", "--time", "20s"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let attempt = &record(&folder).rungs[0].attempt;
     assert_eq!(attempt.verdict, RungVerdict::NotApplied);
@@ -213,7 +213,7 @@ fn a_side_that_dies_is_a_failed_rung_with_its_last_words() {
     let folder = Folder::new("dies");
     let dial = IDLE.replace("61s", "never");
     folder.file("plan.toml", &plan(&dial, IDLE_PROOF));
-    let output = run(&folder, &["plan.toml", "--time", "12s"]);
+    let output = run(&folder, &["plan.toml", "--time", "20s"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let attempt = &record(&folder).rungs[0].attempt;
     assert_eq!(attempt.verdict, RungVerdict::Failed);

@@ -416,6 +416,16 @@ fn a_child_belongs_to_the_target_only_when_children_are_followed() {
     assert!(followed.hits > 10 && followed.visits > 10, "{followed:?}");
 }
 
+/// A process that ends with the test.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// The first byte of an instruction, as a process has it now: a probe puts its own there.
 fn first_byte(pid: Pid, address: u64) -> u8 {
     let mut byte = [0];
@@ -436,8 +446,9 @@ fn strangers_who_run_the_same_file_meet_no_probe_and_later_children_do() {
         (code.start, code.offset)
     };
     let mut stranger = Command::new(family.file("program"));
-    let mut stranger = stranger.arg("three").arg(family.file("other")).stdout(Stdio::null()).spawn().unwrap();
-    let stranger_pid = stranger.id().cast_signed();
+    stranger.arg("three").arg(family.file("other")).stdout(Stdio::null());
+    let stranger = Ending(stranger.spawn().unwrap());
+    let stranger_pid = stranger.0.id().cast_signed();
     let entry = family.entry("progress");
     let there = std::fs::metadata(family.file("program")).unwrap().ino();
     let runs = |mapping: &proc::Mapping| mapping.executable && mapping.inode == there;
@@ -453,8 +464,6 @@ fn strangers_who_run_the_same_file_meet_no_probe_and_later_children_do() {
     let window = live.window(&Treatment::SlowDown { site: 0, ns: 10_000 }, SPAN).unwrap();
     assert!(window.visits > 10 && window.hits > 10, "{window:?}");
     assert_eq!(first_byte(stranger_pid, address(stranger_pid)), whole, "a stranger has none");
-    stranger.kill().unwrap();
-    stranger.wait().unwrap();
 }
 
 #[test]

@@ -226,4 +226,33 @@ mod tests {
             proportions(&climb).iter().filter(|fact| fact.text().contains("no difference seen")).count();
         assert_eq!(unclear, 2, "the total and the floor");
     }
+
+    /// Planted fault: only what is kept costs something; then the risk of a rung that the total brought back is not told.
+    #[test]
+    fn whatever_stands_in_the_final_setting_has_its_price() {
+        let mut climb = sample_climb(6);
+        let total = climb.total.as_mut().expect("the sample has a total");
+        total.reached.final_setting = vec!["back=on".into(), "stood=on".into()];
+        let rung = climb.rungs[0].clone();
+        let of = |sets: &str, verdict| {
+            let mut rung =
+                Rung { id: sets.into(), sets: sets.into(), risk: "lines are lost".into(), ..rung.clone() };
+            rung.attempt.verdict = verdict;
+            rung
+        };
+        climb.rungs = vec![
+            of("back=on", RungVerdict::Unconfirmed),
+            of("gone=on", RungVerdict::Kept),
+            of("stood=on", RungVerdict::NoDifference),
+        ];
+        let start = |name: &str| dyno_record::plan_text::PlanText {
+            name: name.into(),
+            start: true,
+            ..Default::default()
+        };
+        climb.texts = vec![start("stood=on"), start("back=off")];
+        let standing: Vec<&str> =
+            climb.rungs.iter().filter(|rung| stands(&climb, rung)).map(|rung| rung.id.as_str()).collect();
+        assert_eq!((standing, prices(&climb).len()), (vec!["back=on"], 1));
+    }
 }

@@ -100,6 +100,8 @@ pub struct Live<'s> {
     run_by_others: BTreeMap<PathBuf, bool>,
     is_pair: bool,
     is_attached: bool,
+    /// The kernel takes fewer samples than were wanted, and may drop some of those that are left.
+    is_limited: bool,
     window: u64,
     begun_ns: u64,
     /// Percent of the time that all threads owe, and since when: while a control is run.
@@ -151,6 +153,7 @@ impl<'s> Live<'s> {
             run_by_others: BTreeMap::new(),
             is_pair: matches!(progress, Progress::Between { .. }),
             is_attached: false,
+            is_limited: false,
             window: 0,
             begun_ns: mono_ns(),
             alike: None,
@@ -308,6 +311,7 @@ impl<'s> Live<'s> {
         let least = Duration::from_nanos(ROOM * 1_000_000_000 / frequency_max());
         if self.subject.period < least {
             self.subject.period = least;
+            self.is_limited = true;
             self.probe.detach();
             self.is_attached = false;
         }
@@ -399,7 +403,8 @@ impl<'s> Live<'s> {
     fn count_window(&mut self, start_ns: u64, open_ns: u64, length_ns: u64) -> Result<Window, Error> {
         self.wait_until(open_ns)?;
         let (number, before) = self.opened();
-        let period_ns = if self.is_attached { self.period_ns() } else { 0 };
+        // Elsewhere it is a hypervisor that takes CPUs away, and samples with them.
+        let period_ns = if self.is_attached && self.is_limited { self.period_ns() } else { 0 };
         let counting = Counting { number, start_ns, is_pair: self.is_pair, period_ns };
         self.wait_until(before.at_ns.saturating_add(length_ns))?;
         self.probe.close_window();

@@ -51,10 +51,10 @@ static void *in_f60(void *n) {
 static void joins(long percent) {
     pthread_t thread;
     while (getppid() != 1) {
-        pthread_create(&thread, 0, in_f60, (void *)(50000 * (100 - percent) / 100));
+        pthread_create(&thread, 0, in_f60, (void *)(2000000 * (100 - percent) / 100));
         pthread_join(thread, 0);
-        f30(50000);
-        f10(50000);
+        f30(2000000);
+        f10(2000000);
         progress();
     }
 }

@@ -37,7 +37,7 @@ pub(super) struct Counting {
     pub(super) start_ns: u64,
     /// Whether progress is a pair.
     pub(super) is_pair: bool,
-    /// Between samples of one CPU; 0: none are taken.
+    /// Between samples of one CPU, where it is to be seen that all of them came; 0 elsewhere.
     pub(super) period_ns: u64,
 }
 

@@ -8,6 +8,8 @@ mod gather;
 pub mod perf_data;
 pub mod perf_script;
 
+use std::borrow::Cow;
+
 use dyno_record::profile::{Profile, ProfileError};
 use serde_json::json;
 
@@ -21,13 +23,16 @@ pub fn read(bytes: &[u8]) -> Result<Profile, ImportError> {
     if perf_data::is_one(bytes) {
         return possible(perf_data::read(bytes)?);
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| ImportError::NotText)?;
+    // Names of threads are bytes to the kernel, which cuts them where it likes: one letter less spoils nothing.
+    let lossy = String::from_utf8_lossy(bytes);
+    let text = lossy.as_ref();
     let start = text.trim_start_matches('\u{feff}').trim_start();
     match () {
         () if start.is_empty() => Err(ImportError::Empty),
         () if start.starts_with(['{', '[']) && !folded::is_one(text) => Ok(Profile::from_json(start)?),
         () if perf_script::is_one(text) => possible(perf_script::read(text)?),
         () if folded::is_one(text) => folded::read(text),
+        () if matches!(lossy, Cow::Owned(_)) => Err(ImportError::NotText),
         () => Err(unknown(text)),
     }
 }
@@ -75,6 +80,14 @@ mod tests {
         assert_eq!(read(&export::folded::bytes(&ours)).unwrap().total_ns(), 1_000);
         assert_eq!(read(b"a;b 7\n").unwrap().total_ns(), 7);
         assert_eq!(read(b"[unknown];b 7\n").unwrap().total_ns(), 7);
+    }
+
+    /// Fault: `read` that wants every byte to be of a letter.
+    #[test]
+    fn a_name_that_was_cut_within_a_letter_is_read_as_far_as_it_goes() {
+        let script = b"caf\xc3 7/8 1.000001: 250000 cpu-clock:\n\t1145 hot+0xc (/srv/w)\n\n";
+        let profile = read(script).unwrap();
+        assert_eq!((profile.threads[0].name.as_str(), profile.total_ns()), ("caf\u{fffd}", 250_000));
     }
 
     #[test]

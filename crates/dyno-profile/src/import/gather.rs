@@ -2,15 +2,22 @@
 
 pub(crate) mod error;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use dyno_record::profile::slices::{self, Axis};
 use dyno_record::profile::{Frame, Module, PROFILE_SCHEMA, Profile, Stack, Thread, Wait};
 
+/// That samples of other events than the one that is read were not taken, in words: two kinds of events are never one sum.
+pub(super) fn left_out(event: &str, others: &BTreeMap<String, u64>) -> Option<String> {
+    let others: Vec<String> = others.iter().map(|(name, samples)| format!("{samples} of {name}")).collect();
+    let words = || format!("only samples of {event} are read: {} are left out", others.join(", "));
+    (!others.is_empty()).then(words)
+}
+
 /// What readers fill.
 pub(super) struct Gather {
     pub(super) profile: Profile,
-    modules: HashMap<String, u32>,
+    modules: HashMap<(String, Option<String>), u32>,
     frames: HashMap<Frame, u32>,
     threads: HashMap<(u32, u32), u32>,
     stacks: HashMap<(u32, Vec<u32>, Option<Wait>), usize>,
@@ -32,13 +39,14 @@ impl Gather {
         Gather { profile, modules, frames, threads, stacks, weight: 0, axis: None }
     }
 
-    pub(super) fn module(&mut self, path: &str) -> u32 {
-        if let Some(&at) = self.modules.get(path) {
-            return at;
+    /// A file; two builds of one path are two.
+    pub(super) fn module(&mut self, path: &str, build_id: Option<&str>) -> u32 {
+        let next = self.profile.modules.len() as u32;
+        let (path, build_id) = (path.to_owned(), build_id.map(str::to_owned));
+        let at = *self.modules.entry((path.clone(), build_id.clone())).or_insert(next);
+        if at == next {
+            self.profile.modules.push(Module { path, build_id, ..Module::default() });
         }
-        let at = self.profile.modules.len() as u32;
-        self.profile.modules.push(Module { path: path.to_owned(), ..Module::default() });
-        self.modules.insert(path.to_owned(), at);
         at
     }
 

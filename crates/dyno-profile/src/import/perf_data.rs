@@ -5,6 +5,7 @@
 //! ([`read_named`]). `perf script` writes a text with names, which is read as well. The format is described by the
 //! kernel's tools/perf/Documentation/perf.data-file-format.txt and its uapi header perf_event.h.
 
+mod chosen;
 mod cursor;
 mod head;
 mod maps;
@@ -20,8 +21,9 @@ use dyno_record::profile::{Frame, Origin, Profile, Unit};
 
 use super::gather::Gather;
 use super::gather::error::ImportError;
-use head::{Event, Head};
-use maps::Spaces;
+use chosen::Chosen;
+use head::Head;
+use maps::{FileId, Found, Spaces};
 use place::KERNEL;
 use record::{Entry, Sample, What};
 
@@ -62,34 +64,48 @@ pub fn read_named(
     let mut entries = record::entries(bytes, &mut head)?;
     // Each CPU wrote for itself: only their times say which record was first.
     entries.sort_by_key(|entry| entry.time);
-    let mut reading = Reading::new(&head, name);
+    let mut reading = Reading::new(&head, &entries, name);
     entries.iter().for_each(|entry| reading.entry(entry));
-    reading.finish(&head, &entries)
+    reading.finish(&entries)
 }
 
-struct Reading<N> {
+struct Reading<'h, N> {
+    head: &'h Head,
     gather: Gather,
     spaces: Spaces,
+    /// The one event that is read, and the others.
+    events: Chosen,
     /// Each thread's name at the time.
     names: BTreeMap<u32, String>,
-    frames: BTreeMap<(Option<u32>, u64, bool), u32>,
-    build_ids: BTreeMap<String, String>,
-    /// A symbol of the kernel and its address, by which it is known where the kernel lay.
-    anchor: Option<(String, u64)>,
+    frames: BTreeMap<(Option<FileId>, u64, bool), u32>,
+    kernel: Kernel,
+    /// Records that were lost, and samples as their counters have them.
+    lost: [u64; 2],
     copied_stacks: u64,
     without_chain: u64,
     name: N,
 }
 
-impl<N: FnMut(Place<'_>) -> Option<String>> Reading<N> {
-    fn new(head: &Head, name: N) -> Reading<N> {
+/// What is known of the kernel that was recorded.
+#[derive(Default)]
+struct Kernel {
+    /// A symbol and its address, by which it is known where it lay.
+    anchor: Option<(String, u64)>,
+    build_id: Option<String>,
+}
+
+impl<'h, N: FnMut(Place<'_>) -> Option<String>> Reading<'h, N> {
+    fn new(head: &'h Head, entries: &[Entry<'_>], name: N) -> Reading<'h, N> {
+        let build_id = head.build_ids.get(KERNEL).cloned();
         Reading {
+            head,
             gather: Gather::new(),
             spaces: Spaces::default(),
+            events: Chosen::of(head, entries),
             names: BTreeMap::new(),
             frames: BTreeMap::new(),
-            build_ids: head.build_ids.clone(),
-            anchor: None,
+            kernel: Kernel { anchor: None, build_id },
+            lost: [0, 0],
             copied_stacks: 0,
             without_chain: 0,
             name,
@@ -98,12 +114,10 @@ impl<N: FnMut(Place<'_>) -> Option<String>> Reading<N> {
 
     fn entry(&mut self, entry: &Entry<'_>) {
         match &entry.what {
-            What::Map { pid, map, build_id } => {
-                if let Some(id) = build_id {
-                    self.build_ids.insert(map.path.to_owned(), id.clone());
-                }
+            What::Map { pid, map } => {
                 if let Some(symbol) = map.path.strip_prefix(KERNEL) {
-                    self.anchor = Some((symbol.to_owned(), map.offset));
+                    self.kernel.anchor = Some((symbol.to_owned(), map.offset));
+                    self.kernel.build_id = map.build_id.clone().or(self.kernel.build_id.take());
                 }
                 self.spaces.map(*pid, map);
             }
@@ -119,11 +133,10 @@ impl<N: FnMut(Place<'_>) -> Option<String>> Reading<N> {
                     self.names.entry(*tid).or_insert(name);
                 }
             }
-            What::Lost(lost) => {
-                let lost_so_far = &mut self.gather.profile.sampling.lost;
-                *lost_so_far = lost_so_far.saturating_add(*lost);
-            }
-            What::Sample(sample) => self.sample(sample),
+            What::LostRecords(lost) => self.lost[0] = self.lost[0].saturating_add(*lost),
+            What::LostSamples(lost) => self.lost[1] = self.lost[1].saturating_add(*lost),
+            What::Sample(sample) if self.events.has(sample) => self.sample(sample),
+            What::Sample(_) => {}
         }
     }
 
@@ -142,47 +155,63 @@ impl<N: FnMut(Place<'_>) -> Option<String>> Reading<N> {
 
     fn frame(&mut self, pid: u32, address: u64, in_kernel: bool) -> u32 {
         let found = if in_kernel { None } else { self.spaces.find(pid, address) };
-        let (path, offset) = match &found {
-            Some((map, offset)) => (Some(map.path.to_string()), *offset),
-            None => (in_kernel.then(|| KERNEL.to_owned()), address),
-        };
-        let module = path.as_deref().map(|path| self.gather.module(path));
-        if let Some(&known) = self.frames.get(&(module, offset, in_kernel)) {
+        let key = (found.map(|found| found.file), found.map_or(address, |found| found.offset), in_kernel);
+        if let Some(&known) = self.frames.get(&key) {
             return known;
         }
-        let build_id = path.as_ref().and_then(|path| self.build_ids.get(path)).map(String::as_str);
-        let (map, inode) =
-            found.as_ref().map_or(((0, 0), 0), |(map, _)| ((map.offset, map.bytes()), map.inode));
-        let anchor = self.anchor.as_ref().filter(|_| in_kernel).map(|(name, at)| (name.as_str(), *at));
-        let place = path.as_deref().map(|module| Place { module, build_id, inode, offset, map, anchor });
-        let name = place.and_then(&mut self.name).unwrap_or_else(|| format!("0x{offset:x}"));
-        let origin = if in_kernel { Origin::Kernel } else { Origin::User };
-        // An address per sample would make a box per sample: a function that has a name is one frame.
-        let address = if name.starts_with("0x") { offset } else { 0 };
-        let frame = self.gather.frame(Frame { name, module, origin, address, ..Frame::default() });
-        self.frames.insert((module, offset, in_kernel), frame);
+        let frame = if in_kernel { self.kernel_frame(address) } else { self.user_frame(address, found) };
+        let frame = self.gather.frame(frame);
+        self.frames.insert(key, frame);
         frame
     }
 
-    fn finish(mut self, head: &Head, entries: &[Entry<'_>]) -> Result<Profile, ImportError> {
+    fn kernel_frame(&mut self, address: u64) -> Frame {
+        let Kernel { anchor, build_id } = &self.kernel;
+        let place = Place {
+            module: KERNEL,
+            build_id: build_id.as_deref(),
+            inode: 0,
+            offset: address,
+            map: (0, 0),
+            anchor: anchor.as_ref().map(|(name, at)| (name.as_str(), *at)),
+            release: &self.head.kernel,
+        };
+        let module = Some(self.gather.module(KERNEL, place.build_id));
+        described(Origin::Kernel, module, address, (self.name)(place))
+    }
+
+    fn user_frame(&mut self, address: u64, found: Option<Found>) -> Frame {
+        let Some(Found { file, offset, map }) = found else {
+            return described(Origin::User, None, address, None);
+        };
+        let file = self.spaces.file(file);
+        // Where mappings do not say it, the list of all files behind the records may.
+        let build_id = file.build_id.as_ref().or_else(|| self.head.build_ids.get(&file.path));
+        let (module, build_id) = (file.path.as_str(), build_id.map(String::as_str));
+        let place = Place { module, build_id, inode: file.inode, offset, map, anchor: None, release: "" };
+        let module = Some(self.gather.module(module, build_id));
+        described(Origin::User, module, offset, (self.name)(place))
+    }
+
+    fn finish(mut self, entries: &[Entry<'_>]) -> Result<Profile, ImportError> {
         if self.gather.profile.stacks.is_empty() {
             return Err(ImportError::Empty);
         }
         self.gather.name_target();
         self.warn();
         let mut profile = self.gather.profile;
-        for module in &mut profile.modules {
-            module.build_id = self.build_ids.get(&module.path).cloned();
-        }
+        // Both count what is missing, each in its way.
+        profile.sampling.lost = self.lost[0].max(self.lost[1]);
         for frame in profile.frames.iter().filter(|frame| !frame.name.starts_with("0x")) {
             frame.module.into_iter().for_each(|module| profile.modules[module as usize].symbols = true);
         }
-        describe(&mut profile, head, entries);
+        describe(&mut profile, self.head, &self.events, entries);
         Ok(profile)
     }
 
     fn warn(&mut self) {
         let warnings = &mut self.gather.profile.warnings;
+        warnings.extend(self.events.left_out());
         if self.copied_stacks > 0 {
             warnings.push(
                 "the file holds copied user stacks, which were not walked: perf script walks them".to_owned(),
@@ -201,22 +230,32 @@ impl<N: FnMut(Place<'_>) -> Option<String>> Reading<N> {
     }
 }
 
+/// A frame by its name, or by its address where it has none.
+fn described(origin: Origin, module: Option<u32>, offset: u64, name: Option<String>) -> Frame {
+    // An address per sample would make a box per sample: a function that has a name is one frame.
+    let address = if name.as_ref().is_some_and(|name| !name.starts_with("0x")) { 0 } else { offset };
+    let name = name.unwrap_or_else(|| format!("0x{offset:x}"));
+    Frame { name, module, origin, address, ..Frame::default() }
+}
+
 /// What the head says of machine, command and event.
-fn describe(profile: &mut Profile, head: &Head, entries: &[Entry<'_>]) {
+fn describe(profile: &mut Profile, head: &Head, events: &Chosen, entries: &[Entry<'_>]) {
     const NS_PER_S: f64 = 1e9;
     profile.machine.kernel.clone_from(&head.kernel);
     profile.machine.model.clone_from(&head.processor);
     profile.machine.cpus = head.cpus as usize;
     profile.command.clone_from(&head.command);
-    let event = head.events.first().copied().unwrap_or_default();
-    profile.sampling.event = event.name();
-    profile.sampling.frequency_hz = event.frequency();
+    profile.sampling.event = events.event.name();
+    profile.sampling.frequency_hz = events.event.frequency();
     profile.sampling.call_graph = "fp".to_owned();
-    let times = entries.iter().filter(|entry| matches!(entry.what, What::Sample(_))).map(|entry| entry.time);
+    let times = entries.iter().filter_map(|entry| match &entry.what {
+        What::Sample(sample) if events.has(sample) => Some(entry.time),
+        _ => None,
+    });
     let (first, last) = times.fold((u64::MAX, 0), |(first, last), time| (first.min(time), last.max(time)));
     profile.duration_s = last.saturating_sub(first) as f64 / NS_PER_S;
-    // Only a clock's period is time, and only where every event is one.
-    if !head.events.iter().all(|event| Event::is_clock(*event)) {
+    // Only a clock's period is time.
+    if !events.event.is_clock() {
         profile.unit = Unit::Samples;
         profile.stacks.iter_mut().for_each(|stack| stack.weight_ns = stack.samples);
     }

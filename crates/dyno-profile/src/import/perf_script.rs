@@ -1,12 +1,15 @@
 //! The text of `perf script`: a line per sample, its frames from the leaf on lines of their own, an empty line.
 //!
 //! A sample of a clock weighs its period, which is time; of any other event only the samples are counted, since what a
-//! sample stands for is not known. How long was watched is the time between the first sample and the last.
+//! sample stands for is not known. Of several events the one whose sample comes first is read. How long was watched is the
+//! time between the first sample and the last.
+
+use std::collections::BTreeMap;
 
 use dyno_record::profile::{Frame, Origin, Profile, Unit};
 
-use super::gather::Gather;
 use super::gather::error::ImportError;
+use super::gather::{Gather, left_out};
 
 /// A sample's first line.
 #[derive(Debug, PartialEq)]
@@ -54,6 +57,16 @@ enum Weighing {
     Count,
 }
 
+/// What frames that come belong to.
+enum Reached {
+    /// Nothing.
+    None,
+    /// A sample of another event.
+    Other,
+    /// A sample that is read.
+    Sample(Open),
+}
+
 /// The sample whose frames are being read.
 struct Open {
     thread: u32,
@@ -65,8 +78,10 @@ struct Open {
 
 struct Reading {
     gather: Gather,
-    open: Option<Open>,
+    reached: Reached,
     weighing: Weighing,
+    /// Samples of other events, by their names.
+    others: BTreeMap<String, u64>,
     times: [f64; 2],
     bare_samples: u64,
 }
@@ -74,7 +89,14 @@ struct Reading {
 impl Reading {
     fn new() -> Reading {
         let times = [f64::INFINITY, f64::NEG_INFINITY];
-        Reading { gather: Gather::new(), open: None, weighing: Weighing::Open, times, bare_samples: 0 }
+        Reading {
+            gather: Gather::new(),
+            reached: Reached::None,
+            weighing: Weighing::Open,
+            others: BTreeMap::new(),
+            times,
+            bare_samples: 0,
+        }
     }
 
     fn line(&mut self, line: &str) -> Result<(), &'static str> {
@@ -103,27 +125,40 @@ impl Reading {
     }
 
     fn begin_sample(&mut self, head: &Head<'_>) {
-        let clock = matches!(clean_event(head.event), "cpu-clock" | "task-clock");
+        let event = clean_event(head.event);
+        let read = &mut self.gather.profile.sampling.event;
+        if read.is_empty() {
+            event.clone_into(read);
+        }
+        if read != event {
+            *self.others.entry(event.to_owned()).or_default() += 1;
+            self.reached = Reached::Other;
+            return;
+        }
+        let clock = matches!(event, "cpu-clock" | "task-clock");
         let (weighing, weight) = match head.period.filter(|_| clock) {
             Some(period) => (Weighing::Time, period),
             None => (Weighing::Count, 1),
         };
-        // Two events that weigh differently cannot be one sum: then samples are what is counted.
+        // Samples that weigh differently cannot be one sum: then samples are what is counted.
         self.weighing = if matches!(self.weighing, Weighing::Open) || self.weighing == weighing {
             weighing
         } else {
             Weighing::Count
         };
         self.times = [self.times[0].min(head.time_s), self.times[1].max(head.time_s)];
-        clean_event(head.event).clone_into(&mut self.gather.profile.sampling.event);
         let thread = self.gather.thread(head.pid, head.tid, head.name);
-        self.open = Some(Open { thread, weight, time_s: head.time_s, frames: Vec::new() });
+        self.reached = Reached::Sample(Open { thread, weight, time_s: head.time_s, frames: Vec::new() });
     }
 
     fn frame(&mut self, frame: &FrameLine<'_>) -> Result<(), &'static str> {
-        let open = self.open.as_mut().ok_or("a frame without a sample")?;
+        let open = match &mut self.reached {
+            Reached::Sample(open) => open,
+            Reached::Other => return Ok(()),
+            Reached::None => return Err("a frame without a sample"),
+        };
         let inlined = frame.module == "inlined";
-        let module = (!frame.module.is_empty() && !inlined).then(|| self.gather.module(frame.module));
+        let module = (!frame.module.is_empty() && !inlined).then(|| self.gather.module(frame.module, None));
         let origin = if is_kernel(frame) { Origin::Kernel } else { Origin::User };
         let name =
             if frame.name == "[unknown]" { format!("0x{:x}", frame.address) } else { frame.name.to_owned() };
@@ -141,7 +176,8 @@ impl Reading {
     }
 
     fn end_sample(&mut self) {
-        if let Some(Open { thread, weight, time_s, mut frames }) = self.open.take() {
+        let reached = std::mem::replace(&mut self.reached, Reached::None);
+        if let Reached::Sample(Open { thread, weight, time_s, mut frames }) = reached {
             frames.reverse();
             self.gather.add_sample(thread, frames, weight, (time_s * 1e9) as u64);
         }
@@ -153,6 +189,7 @@ impl Reading {
         }
         self.gather.name_target();
         let profile = &mut self.gather.profile;
+        profile.warnings.extend(left_out(&profile.sampling.event, &self.others));
         if self.bare_samples > 0 {
             let text = format!("{} samples have no call chain: perf record -g records it", self.bare_samples);
             profile.warnings.push(text);
@@ -166,9 +203,17 @@ impl Reading {
     }
 }
 
-/// `cpu-clock` of `cpu-clock:uhH`.
+/// An event without who counts it and where: `cpu-clock` of `cpu-clock:uhH`, `cycles` of `cpu_atom/cycles/P`. What is
+/// traced has two parts, `sched:sched_switch`.
 fn clean_event(event: &str) -> &str {
-    event.split([':', '/']).find(|part| !part.is_empty()).unwrap_or(event)
+    if let Some((_, inner)) = event.split_once('/') {
+        return inner.split('/').next().filter(|inner| !inner.is_empty()).unwrap_or(event);
+    }
+    let is_modifier = |letter| "ukhGHpPSDWIeb".contains(letter);
+    match event.rsplit_once(':') {
+        Some((name, modifiers)) if !name.is_empty() && modifiers.chars().all(is_modifier) => name,
+        _ => event,
+    }
 }
 
 /// `name pid/tid [cpu] seconds: period event:`, where pid, cpu and period may be missing and a name may hold blanks.
@@ -219,12 +264,13 @@ fn frame_line(line: &str) -> Option<FrameLine<'_>> {
     let (address, rest) = line.trim().split_once(char::is_whitespace)?;
     let address = u64::from_str_radix(address, 16).ok()?;
     let rest = rest.trim();
-    // The file stands in the last pair of parentheses; names may hold others.
-    let (name, module) = match rest.rfind(" (") {
-        Some(at) if rest.ends_with(')') => (&rest[..at], &rest[at + 2..rest.len() - 1]),
-        _ if rest.starts_with('(') && rest.ends_with(')') => ("[unknown]", &rest[1..rest.len() - 1]),
-        _ => (rest, ""),
-    };
+    // The file stands in the last pair of parentheses, with ` (deleted)` behind it where it was; names may hold others.
+    let open = rest.strip_suffix(')').map(|open| open.strip_suffix(" (deleted)").unwrap_or(open));
+    let parted = open.and_then(|open| match open.rsplit_once(" (") {
+        None => open.strip_prefix('(').map(|module| ("[unknown]", module)),
+        parted => parted,
+    });
+    let (name, module) = parted.unwrap_or((rest, ""));
     Some(FrameLine { address, name: without_offset(name), module })
 }
 
@@ -241,7 +287,8 @@ fn is_kernel(frame: &FrameLine<'_>) -> bool {
     // Modules of the kernel stand in brackets or end in .ko; its half of the address space has the highest bit set.
     let bracketed = frame.module.starts_with("[kernel") || frame.module.starts_with("[guest.kernel");
     let high = frame.address >> 63 == 1 && !frame.module.starts_with("[vsyscall");
-    bracketed || high || frame.module.contains(".ko") || frame.module.ends_with("/vmlinux")
+    let is_module = [".ko", ".ko.xz", ".ko.zst", ".ko.gz"].iter().any(|end| frame.module.ends_with(end));
+    bracketed || high || is_module || frame.module.ends_with("/vmlinux")
 }
 
 #[cfg(test)]
@@ -319,6 +366,50 @@ w 24868 13363.161185:    2004008 cpu-clock:
     fn cycles_are_no_time_and_samples_are_counted() {
         let profile = read(&TEXT.replace("cpu-clock", "cycles")).unwrap();
         assert_eq!((profile.unit, profile.total_ns()), (Unit::Samples, 3));
+    }
+
+    /// Fault: `begin_sample` that adds all events up under the last one's name.
+    #[test]
+    fn of_several_events_the_first_is_read_and_the_others_are_told() {
+        let other = "w 24868 13364.1: 31 cache-misses:u:\n\t 1145 cold+0x1 (/srv/w)\n\n";
+        let profile = read(&format!("{TEXT}\n{other}{other}")).unwrap();
+        assert_eq!((profile.unit, profile.sampling.event.as_str()), (Unit::Nanoseconds, "cpu-clock"));
+        assert_eq!((profile.stacks.len(), profile.total_ns()), (2, 6_008_016));
+        assert!(profile.frames.iter().all(|frame| frame.name != "cold"));
+        let told = "only samples of cpu-clock are read: 2 of cache-misses are left out";
+        assert!(profile.warnings.iter().any(|warning| warning == told), "{:?}", profile.warnings);
+        assert!((profile.duration_s - 0.5).abs() < 1e-6, "nor is their time in it: {}", profile.duration_s);
+    }
+
+    #[test]
+    fn an_event_is_known_by_its_name_whoever_counts_it() {
+        for (event, name) in [
+            ("cpu-clock:uhH", "cpu-clock"),
+            ("cycles:P", "cycles"),
+            ("cpu_atom/cycles/P", "cycles"),
+            ("cpu/event=0x3c/", "event=0x3c"),
+            ("sched:sched_switch", "sched:sched_switch"),
+            ("cycles", "cycles"),
+            ("//", "//"),
+        ] {
+            assert_eq!(clean_event(event), name, "{event}");
+        }
+    }
+
+    /// Faults: a name that ends behind the bracket of its file; `.ko` looked for anywhere in a path.
+    #[test]
+    fn files_that_were_deleted_and_folders_that_look_like_modules_are_the_users() {
+        let at = |line: &str| {
+            let frame = frame_line(line).unwrap();
+            (frame.name.to_owned(), frame.module.to_owned(), is_kernel(&frame))
+        };
+        let wanted = |name: &str, module: &str, is_kernel| (name.to_owned(), module.to_owned(), is_kernel);
+        assert_eq!(at("\t 1145 hot+0xc (/srv/w (deleted))"), wanted("hot", "/srv/w", false));
+        assert_eq!(at("\t 1145 f(int)+0xc (/srv/w (deleted))"), wanted("f(int)", "/srv/w", false));
+        assert_eq!(at("\t 1145 hot (/home/j.kowalski/w)"), wanted("hot", "/home/j.kowalski/w", false));
+        for module in ["/lib/modules/6/wheel.ko", "/lib/modules/6/wheel.ko.xz", "/usr/lib/debug/vmlinux"] {
+            assert_eq!(at(&format!("\t 1145 turn ({module})")), wanted("turn", module, true));
+        }
     }
 
     #[test]

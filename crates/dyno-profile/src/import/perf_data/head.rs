@@ -24,7 +24,10 @@ pub(super) struct Event {
 impl Event {
     const FREQUENCY: u64 = 1 << 10;
     const SAMPLE_ID_ALL: u64 = 1 << 18;
+    const HARDWARE: u32 = 0;
     const SOFTWARE: u32 = 1;
+    /// Above it stands which kind of CPU counts, where a machine has several.
+    const OF_HARDWARE: u64 = 0xffff_ffff;
 
     fn read(cursor: &mut Cursor<'_>) -> Option<(Event, u32)> {
         let kind = cursor.u32()?;
@@ -53,14 +56,20 @@ impl Event {
         (self.flags & Event::FREQUENCY == 0).then_some(self.period)
     }
 
+    /// Events of one name are one: `cycles` of the fast and of the slow CPUs, of the user and of the kernel.
     pub(super) fn name(self) -> String {
-        match (self.kind, self.config) {
-            (Event::SOFTWARE, 0) => "cpu-clock".to_owned(),
-            (Event::SOFTWARE, 1) => "task-clock".to_owned(),
-            (0, 0) => "cycles".to_owned(),
-            (0, 1) => "instructions".to_owned(),
-            (kind, config) => format!("event {kind}:{config:#x}"),
-        }
+        let named = match (self.kind, self.config & Event::OF_HARDWARE) {
+            (Event::SOFTWARE, 0) => "cpu-clock",
+            (Event::SOFTWARE, 1) => "task-clock",
+            (Event::HARDWARE, 0) => "cycles",
+            (Event::HARDWARE, 1) => "instructions",
+            (Event::HARDWARE, 2) => "cache-references",
+            (Event::HARDWARE, 3) => "cache-misses",
+            (Event::HARDWARE, 4) => "branches",
+            (Event::HARDWARE, 5) => "branch-misses",
+            _ => return format!("event {}:{:#x}", self.kind, self.config),
+        };
+        named.to_owned()
     }
 }
 
@@ -153,10 +162,21 @@ impl Head {
         Some(())
     }
 
+    /// A build-id that stands among the records.
+    pub(super) fn add_build_id(&mut self, record: Cursor<'_>) {
+        // What is torn there is left out, as in a file.
+        let _ = build_id(record, self);
+    }
+
+    /// A section that stands among the records.
+    pub(super) fn add_feature(&mut self, mut record: Cursor<'_>) {
+        let bit = record.u64().and_then(|bit| usize::try_from(bit).ok());
+        let _ = bit.and_then(|bit| feature(bit, record, self));
+    }
+
     /// The event that a sample with this id is of.
-    pub(super) fn event_of(&self, id: Option<u64>) -> Option<Event> {
-        let at = id.and_then(|id| self.ids.get(&id).copied()).unwrap_or(0);
-        self.events.get(at).copied()
+    pub(super) fn event_of(&self, id: u64) -> Option<usize> {
+        self.ids.get(&id).copied()
     }
 }
 
@@ -191,15 +211,20 @@ fn feature(bit: usize, mut cursor: Cursor<'_>, head: &mut Head) -> Option<()> {
 }
 
 fn build_ids(mut cursor: Cursor<'_>, head: &mut Head) -> Option<()> {
-    const ID_BYTES: usize = 20;
     while cursor.left() > 0 {
         let (_kind, _misc, size) = (cursor.u32()?, cursor.u16()?, cursor.u16()?);
-        let mut entry = cursor.part(usize::from(size).checked_sub(8)?)?;
-        entry.skip(4)?;
-        let id = entry.take(24)?;
-        let id = hex(&id[..ID_BYTES]);
-        head.build_ids.insert(entry.text().to_owned(), id);
+        build_id(cursor.part(usize::from(size).checked_sub(8)?)?, head)?;
     }
+    Some(())
+}
+
+/// A process, an id and the file that has it.
+fn build_id(mut entry: Cursor<'_>, head: &mut Head) -> Option<()> {
+    const ID_BYTES: usize = 20;
+    entry.skip(4)?;
+    let id = entry.take(24)?;
+    let id = hex(&id[..ID_BYTES]);
+    head.build_ids.insert(entry.text().to_owned(), id);
     Some(())
 }
 

@@ -18,4 +18,6 @@ pub struct Place<'f> {
     pub map: (u64, u64),
     /// Of the kernel: where it lay, as the name of a symbol and its address.
     pub anchor: Option<(&'f str, u64)>,
+    /// Of the kernel: its release, as `uname -r` says it; empty where it was not recorded.
+    pub release: &'f str,
 }

@@ -4,6 +4,7 @@ use super::cursor::Cursor;
 use super::head::{Event, Head, hex};
 use super::maps::Map;
 use crate::import::gather::error::ImportError;
+use crate::unwind::within_call;
 
 /// Fields of a sample, in the order in which they stand in it (PERF_SAMPLE_*).
 mod holds {
@@ -39,13 +40,15 @@ pub(super) struct Entry<'f> {
 #[derive(Debug)]
 pub(super) enum What<'f> {
     /// A file was mapped.
-    Map { pid: u32, map: Map<'f>, build_id: Option<String> },
+    Map { pid: u32, map: Map<'f> },
     /// A thread has a name.
     Comm { pid: u32, tid: u32, name: &'f str, exec: bool },
     /// A thread was made.
     Fork { pid: u32, parent: u32, tid: u32, parent_tid: u32 },
-    /// Records that the kernel could not keep.
-    Lost(u64),
+    /// Records of any kind that found no room in the ring.
+    LostRecords(u64),
+    /// Samples that were not written, as the event's counter has them at the end: mostly the same ones once more.
+    LostSamples(u64),
     /// A stack was seen.
     Sample(Sample),
 }
@@ -57,8 +60,10 @@ pub(super) struct Sample {
     pub(super) in_kernel: bool,
     pub(super) pid: u32,
     pub(super) tid: u32,
+    /// Its event, as an index into the head's.
+    pub(super) event: usize,
     pub(super) period: Option<u64>,
-    /// Addresses from the leaf, and whether they are the kernel's.
+    /// Addresses from the leaf, and whether they are the kernel's; a caller's lies within its call.
     pub(super) chain: Vec<(u64, bool)>,
     pub(super) has_user_stack: bool,
     pub(super) time: u64,
@@ -101,6 +106,9 @@ fn next<'f>(
         66 => skip_behind(rest, body, Behind::Tracing).ok_or_else(torn)?,
         71 => skip_behind(rest, body, Behind::Aux).ok_or_else(torn)?,
         64 => head.add_record(body).ok_or_else(torn)?,
+        // What a file has behind its records stands among them in a pipe.
+        67 => head.add_build_id(body),
+        80 => head.add_feature(body),
         81 | 83 => {
             let what = "its records are compressed (perf record -z), which is not read here";
             return Err(ImportError::Unsupported { what, instead: "perf script -i FILE | dyno flame -" });
@@ -132,15 +140,18 @@ fn what<'f>(
     last_time: u64,
 ) -> Option<Option<Entry<'f>>> {
     const COMM_EXEC: u16 = 1 << 13;
+    /// PERF_RECORD_MISC_LOST_SAMPLES_BPF: the filter of the user left them out.
+    const FILTERED: u16 = 1 << 15;
     let mut c = body;
     let what = match kind {
         1 => map(&mut c, None)?,
         10 => map(&mut c, Some(misc))?,
         2 => {
             c.skip(8)?;
-            What::Lost(c.u64()?)
+            What::LostRecords(c.u64()?)
         }
-        13 => What::Lost(c.u64()?),
+        13 if misc & FILTERED != 0 => return Some(None),
+        13 => What::LostSamples(c.u64()?),
         3 => What::Comm { pid: c.u32()?, tid: c.u32()?, name: c.text(), exec: misc & COMM_EXEC != 0 },
         7 => {
             let (pid, parent) = (c.u32()?, c.u32()?);
@@ -174,7 +185,7 @@ fn map<'f>(c: &mut Cursor<'f>, misc: Option<u16>) -> Option<What<'f>> {
             build_id = Some(hex(id.take(length)?));
         }
     }
-    Some(What::Map { pid, map: Map { start, bytes, offset, inode, path: c.text() }, build_id })
+    Some(What::Map { pid, map: Map { start, bytes, offset, inode, build_id, path: c.text() } })
 }
 
 /// The time at the end of a record that is no sample.
@@ -193,11 +204,12 @@ fn time_of(event: Event, body: Cursor<'_>) -> Option<u64> {
 fn sample(body: Cursor<'_>, misc: u16, head: &Head) -> Option<Sample> {
     const CPU_MODE: u16 = 7;
     const KERNEL: u16 = 1;
-    let event = head.event_of(identifier(body, head))?;
+    let at = identifier(body, head).and_then(|id| head.event_of(id)).unwrap_or(0);
+    let event = head.events.get(at)?;
     let has = |bit| event.sample_type & bit != 0;
     let mut c = body;
     let (in_kernel, period) = (misc & CPU_MODE == KERNEL, event.fixed_period());
-    let mut sample = Sample { in_kernel, period, ..Sample::default() };
+    let mut sample = Sample { in_kernel, period, event: at, ..Sample::default() };
     sample.has_user_stack = has(holds::STACK_USER);
     c.skip(if has(holds::IDENTIFIER) { 8 } else { 0 })?;
     if has(holds::IP) {
@@ -209,8 +221,13 @@ fn sample(body: Cursor<'_>, misc: u16, head: &Head) -> Option<Sample> {
     if has(holds::TIME) {
         sample.time = c.u64()?;
     }
-    let between = [holds::ADDR, holds::ID, holds::STREAM_ID, holds::CPU];
-    c.skip(8 * between.into_iter().filter(|bit| has(*bit)).count() as u64)?;
+    c.skip(if has(holds::ADDR) { 8 } else { 0 })?;
+    if has(holds::ID) {
+        // Old kernels say it here alone: all their samples hold the same then, whatever event they are of.
+        sample.event = head.event_of(c.u64()?).unwrap_or(at);
+        sample.period = head.events.get(sample.event)?.fixed_period();
+    }
+    c.skip(8 * [holds::STREAM_ID, holds::CPU].into_iter().filter(|bit| has(*bit)).count() as u64)?;
     if has(holds::PERIOD) {
         sample.period = Some(c.u64()?);
     }
@@ -242,13 +259,16 @@ fn skip_read(c: &mut Cursor<'_>, format: u64) -> Option<()> {
 
 fn chain(c: &mut Cursor<'_>) -> Option<Vec<(u64, bool)>> {
     let count = c.u64().filter(|count| *count <= CALLERS_MAX)?;
-    let (mut found, mut in_kernel) = (Vec::new(), false);
+    let (mut found, mut in_kernel, mut in_part) = (Vec::new(), false, 0);
     for _ in 0..count {
-        match c.u64()? {
-            CONTEXT_KERNEL => in_kernel = true,
-            word if word >= CONTEXT_MIN => in_kernel = false,
-            address => found.push((address, in_kernel)),
+        let word = c.u64()?;
+        if word >= CONTEXT_MIN {
+            (in_kernel, in_part) = (word == CONTEXT_KERNEL, 0);
+            continue;
         }
+        // The kernel's part and the user's begin with the instruction that ran; what follows is returned to.
+        found.push((within_call((in_part, &word)), in_kernel));
+        in_part += 1;
     }
     Some(found)
 }

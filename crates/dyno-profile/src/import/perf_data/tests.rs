@@ -60,17 +60,29 @@ fn file_of(kind: u32, records: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn file_with(event: Vec<u8>, records: &[Vec<u8>]) -> Vec<u8> {
+    file_of_events(&[(event, &[])], records)
+}
+
+/// Events with their ids, which stand between them and the records.
+fn file_of_events(all: &[(Vec<u8>, &[u64])], records: &[Vec<u8>]) -> Vec<u8> {
     const HEAD: u64 = 104;
+    const EVENT_BYTES: u64 = 64 + 16;
     let data = records.concat();
-    let event_bytes = event.len() as u64 + 16;
-    let data_at = HEAD + event_bytes;
+    let events_bytes = EVENT_BYTES * all.len() as u64;
+    let (mut events, mut ids) = (Vec::new(), Vec::new());
+    for (event, of_it) in all {
+        events.extend_from_slice(event);
+        events.extend(u64s(&[HEAD + events_bytes + ids.len() as u64, 8 * of_it.len() as u64]));
+        ids.extend(u64s(of_it));
+    }
+    let data_at = HEAD + events_bytes + ids.len() as u64;
     let kernel = [u32s(&[8]), text("6.18.0")].concat();
     let feature_at = data_at + data.len() as u64;
     [
         MAGIC.to_vec(),
-        u64s(&[HEAD, event_bytes, HEAD, event_bytes, data_at, data.len() as u64, 0, 0, 1 << 4, 0, 0, 0]),
-        event,
-        u64s(&[0, 0]),
+        u64s(&[HEAD, EVENT_BYTES, HEAD, events_bytes, data_at, data.len() as u64, 0, 0, 1 << 4, 0, 0, 0]),
+        events,
+        ids,
         data,
         u64s(&[feature_at + 16, kernel.len() as u64]),
         kernel,
@@ -99,8 +111,8 @@ fn named(profile: &Profile, stack: usize) -> Vec<String> {
 fn stacks_are_read_with_their_files_offsets_and_time() {
     let profile = read(&file(&three())).unwrap();
     assert_eq!((profile.stacks.len(), profile.total_ns()), (2, 6_000_000));
-    assert_eq!(named(&profile, 0), ["w!0x2500", "w!0x2010"]);
-    assert_eq!(named(&profile, 1), ["0x900000", "w!0x2010", "[kernel.kallsyms]!0xffffffff80000000"]);
+    assert_eq!(named(&profile, 0), ["w!0x24ff", "w!0x2010"]);
+    assert_eq!(named(&profile, 1), ["0x8fffff", "w!0x2010", "[kernel.kallsyms]!0xffffffff80000000"]);
     let thread = &profile.threads[0];
     assert_eq!((thread.pid, thread.tid, thread.name.as_str()), (7, 8, "worker"));
     assert_eq!((profile.unit, profile.sampling.event.as_str()), (Unit::Nanoseconds, "cpu-clock"));
@@ -112,7 +124,7 @@ fn stacks_are_read_with_their_files_offsets_and_time() {
 fn names_are_asked_for_by_file_and_offset() {
     let knows = |place: Place<'_>| (place.module == "/srv/w").then(|| format!("at {:#x}", place.offset));
     let profile = read_named(&file(&three()), knows).unwrap();
-    assert_eq!(named(&profile, 0), ["at 0x2500", "at 0x2010"]);
+    assert_eq!(named(&profile, 0), ["at 0x24ff", "at 0x2010"]);
 }
 
 #[test]
@@ -121,7 +133,7 @@ fn records_are_taken_in_the_order_of_their_times() {
     // The map is written last and is older than the samples all the same.
     let map = records.remove(1);
     records.push(map);
-    assert_eq!(named(&read(&file(&records)).unwrap(), 0), ["w!0x2500", "w!0x2010"]);
+    assert_eq!(named(&read(&file(&records)).unwrap(), 0), ["w!0x24ff", "w!0x2010"]);
 }
 
 #[test]
@@ -132,8 +144,8 @@ fn the_newest_map_of_an_address_wins_from_its_time_on() {
     assert_eq!(
         (named(&profile, 0), named(&profile, 1)),
         (
-            vec!["w!0x2500".to_owned(), "w!0x2010".to_owned()],
-            vec!["new!0x2500".to_owned(), "new!0x2010".to_owned()]
+            vec!["w!0x24ff".to_owned(), "w!0x2010".to_owned()],
+            vec!["new!0x24ff".to_owned(), "new!0x2010".to_owned()]
         )
     );
 }
@@ -186,8 +198,103 @@ fn samples_of_a_fixed_period_weigh_it_without_saying_so() {
 fn lost_samples_are_counted() {
     let mut records = three();
     records.push(record(2, 0, &[u64s(&[1, 40]), mark(9)]));
-    records.push(record(13, 0, &[u64s(&[2]), mark(9)]));
-    assert_eq!(read(&file(&records)).unwrap().sampling.lost, 42);
+    assert_eq!(read(&file(&records)).unwrap().sampling.lost, 40);
+    // The counters' own figures, of the same samples and one that found no room otherwise; and what a filter left out.
+    records.push(record(13, 0, &[u64s(&[30]), mark(9)]));
+    records.push(record(13, 0, &[u64s(&[11]), mark(9)]));
+    records.push(record(13, 1 << 15, &[u64s(&[5_000]), mark(9)]));
+    assert_eq!(read(&file(&records)).unwrap().sampling.lost, 41);
+}
+
+/// A clock, another event and one that never comes, with an id each, as `perf record -e` of several writes them.
+fn of_three_events(first: (u32, u64), second: (u32, u64)) -> Vec<u8> {
+    const IDENTIFIER: u64 = 1 << 16;
+    let holds = IP_TID_TIME_CHAIN_PERIOD | IDENTIFIER;
+    let event = |(kind, config): (u32, u64)| {
+        let mut event = event_of(kind, 499, holds, FREQUENCY_AND_SAMPLE_ID_ALL);
+        event[8..16].copy_from_slice(&config.to_le_bytes());
+        event
+    };
+    let user = (-512_i64) as u64;
+    let sample = |id: u64, time: u64, leaf: u64| {
+        let chain = u64s(&[2, user, leaf]);
+        record(9, 2, &[u64s(&[id, leaf]), u32s(&[7, 8]), u64s(&[time, 2_000_000]), chain])
+    };
+    let records = [
+        sample(21, 1_000_000_000, 0x40_0010),
+        sample(32, 1_500_000_000, 0x40_0020),
+        sample(22, 2_000_000_000, 0x40_0010),
+        sample(31, 5_000_000_000, 0x40_0020),
+    ];
+    let dummy = event((1, 9));
+    file_of_events(&[(dummy, &[11, 12]), (event(first), &[21, 22]), (event(second), &[31, 32])], &records)
+}
+
+/// Faults: all events as one sum under the first one's name; an event that never comes decides that nothing is time.
+#[test]
+fn of_several_events_the_first_that_came_is_read_and_the_others_are_told() {
+    let profile = read(&of_three_events((1, 0), (0, 3))).unwrap();
+    assert_eq!((profile.unit, profile.sampling.event.as_str()), (Unit::Nanoseconds, "cpu-clock"));
+    assert_eq!((profile.stacks.len(), profile.total_ns(), profile.duration_s), (1, 4_000_000, 1.0));
+    assert_eq!(profile.warnings, ["only samples of cpu-clock are read: 2 of cache-misses are left out"]);
+}
+
+/// Fault: events that are compared by all of their configuration; one kind of CPU is then left out.
+#[test]
+fn one_event_of_two_kinds_of_cpus_is_one() {
+    let profile = read(&of_three_events((0, 4 << 32), (0, 8 << 32))).unwrap();
+    assert_eq!((profile.sampling.event.as_str(), profile.total_ns()), ("cycles", 4));
+    assert!(profile.warnings.is_empty(), "{:?}", profile.warnings);
+}
+
+/// As `perf record --buildid-mmap` writes it.
+fn map_of_build(time: u64, id: u8) -> Vec<u8> {
+    let head = [u32s(&[7, 7]), u64s(&[0x40_0000, 0x1000, 0x2000])].concat();
+    let id = [vec![20, 0, 0, 0], vec![id; 20]].concat();
+    record(10, 1 << 14 | 2, &[head, id, u64s(&[0]), text("/srv/w"), mark(time)])
+}
+
+/// Fault: a file that is known by its path alone; the first build's names are then shown for both.
+#[test]
+fn two_builds_of_one_path_are_two_files() {
+    let user = (-512_i64) as u64;
+    let in_it = |time| sample(time, &[user, 0x40_0010, 0x40_0500]);
+    let records = [map_of_build(1, 0xaa), in_it(2), map_of_build(3, 0xbb), in_it(4)];
+    let profile = read_named(&file(&records), |place| place.build_id.map(str::to_owned)).unwrap();
+    let builds = ["aa".repeat(20), "bb".repeat(20)];
+    let names: Vec<&str> = profile.frames.iter().map(|frame| frame.name.as_str()).collect();
+    assert_eq!(names, builds);
+    let modules =
+        profile.modules.iter().map(|module| (module.path.as_str(), module.build_id.clone().unwrap()));
+    assert_eq!(modules.collect::<Vec<_>>(), builds.map(|id| ("/srv/w", id)));
+}
+
+/// Fault: a caller that is named by the address to which it is returned, which may be the next function's.
+#[test]
+fn callers_of_the_kernels_part_and_the_users_are_named_by_their_calls() {
+    let (kernel, user) = ((-128_i64) as u64, (-512_i64) as u64);
+    let high = 0xffff_ffff_8000_0000;
+    let chain = [kernel, high + 0x10, high + 0x20, user, 0x40_0010, 0x40_0020];
+    let profile = read(&file(&[map(1, 0x40_0000, "/srv/w"), sample(2, &chain)])).unwrap();
+    let places = [
+        "w!0x201f",
+        "w!0x2010",
+        "[kernel.kallsyms]!0xffffffff8000001f",
+        "[kernel.kallsyms]!0xffffffff80000010",
+    ];
+    assert_eq!(named(&profile, 0), places);
+}
+
+/// Fault: a pipe's own records of what a file has behind its records, passed over.
+#[test]
+fn a_pipe_tells_kernel_and_builds_among_its_records() {
+    let attr = record(64, 0, &[event(1, FREQUENCY_AND_SAMPLE_ID_ALL), u64s(&[5])]);
+    let release = record(80, 0, &[u64s(&[4]), u32s(&[8]), text("6.18.0")]);
+    let build = record(67, 2, &[u32s(&[7]), vec![0xcc; 24], text("/srv/w")]);
+    let bytes = [MAGIC.to_vec(), u64s(&[16]), attr, three().concat(), release, build].concat();
+    let profile = read(&bytes).unwrap();
+    assert_eq!((profile.machine.kernel.as_str(), profile.total_ns()), ("6.18.0", 6_000_000));
+    assert_eq!(profile.modules[0].build_id, Some("cc".repeat(20)));
 }
 
 #[test]

@@ -47,8 +47,7 @@ impl Interrupt<'_> {
 
     fn file_while_of(&self, now: &str) -> io::Result<PathBuf> {
         let Self { irq, name } = self;
-        let down =
-            || format!("nobody uses interrupt {irq} now, which was of {name}: its device may be down");
+        let down = || format!("nobody uses interrupt {irq} now, which was of {name}: its device may be down");
         (now == *name).then(|| file(*irq)).ok_or_else(|| io::Error::other(down()))
     }
 }

@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn few_samples_are_no_share() {
         let filtered = |samples: u64| {
-            Scene::new(&[0.1])
+            Scene::new(&[4.0])
                 .on("main;work", samples * 19 / 20)
                 .on("main;read;do_syscall_64_[k];__seccomp_filter_[k]", samples / 20)
         };

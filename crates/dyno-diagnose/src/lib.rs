@@ -156,14 +156,24 @@ const OF_CPU_USE: std::ops::RangeInclusive<u8> = 4..=6;
 /// needs: up to two in a row and a round trip are usual.
 const WAITS_FOR_CPU: f64 = 4.0;
 
-/// What little CPU is used is spent so or so, but requests wait for something else.
+/// Share of one CPU below which a target that nobody loads here is mostly idle.
+const IDLE_CPU_MAX: f64 = 0.2;
+
+/// What little CPU is used is spent so or so, but requests wait for something else, or nobody waits at all.
 fn is_beside_the_point(rule: &Rule, facts: &Facts<'_>) -> bool {
+    // Who waits for pages needs no CPU to be slow.
+    let waits = rule.class == Class::PageFaults && memory::waits_for_pages(facts);
+    if waits || !OF_CPU_USE.contains(&rule.depth) || !facts.has_cpu_to_spare() {
+        return false;
+    }
     let seen = facts.seen;
-    let Some(load) = seen.load.as_ref().filter(|load| load.replies > 0) else { return false };
-    let cpu_ns = seen.process.cpu_ns as f64 / load.replies as f64;
-    OF_CPU_USE.contains(&rule.depth)
-        && facts.has_cpu_to_spare()
-        && load.p50_ns as f64 >= WAITS_FOR_CPU * cpu_ns
+    match &seen.load {
+        None => seen.cpus_used() < IDLE_CPU_MAX && !limits::is_waited_for(facts),
+        Some(load) => {
+            let cpu_ns = seen.process.cpu_ns as f64 / load.replies as f64;
+            load.replies > 0 && load.p50_ns as f64 >= WAITS_FOR_CPU * cpu_ns
+        }
+    }
 }
 
 fn unseen(class: Class, what: &str) -> NotLookedAt {
@@ -238,6 +248,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use dyno_record::finding::Class;
+    use dyno_record::observation::{Packets, Sending};
     use dyno_record::profile::{SystemCall, WaitClass};
 
     use crate::scene::{Scene, busy_load};
@@ -297,5 +308,39 @@ mod tests {
         let idle = served(0.8).diagnosed();
         assert!(idle.findings.is_empty(), "{:?}", idle.findings);
         assert!(idle.notes.iter().any(|note| note.class == Class::SyscallHeavy), "{:?}", idle.notes);
+    }
+
+    #[test]
+    fn what_an_idle_daemon_spends_its_little_cpu_on_is_a_note_unless_somebody_waits_for_it() {
+        let served = |run_s: f64, rounds_waiting: u64| {
+            let sending =
+                Sending { rounds: 80, rounds_waiting, waiting: rounds_waiting, ..Sending::default() };
+            Scene::new(&[run_s]).on("main;work", 60).on("main;work;malloc", 40).with(|seen| {
+                seen.packets = Some(Packets { sending: Some(sending), ..Packets::default() });
+            })
+        };
+        let idle = served(0.3, 0).diagnosed();
+        assert!(idle.findings.is_empty(), "{:?}", idle.findings);
+        assert!(idle.notes.iter().any(|note| note.class == Class::AllocationChurn), "{:?}", idle.notes);
+        assert_eq!(served(0.3, 60).classes(), [Class::AllocationChurn], "connections wait");
+        assert_eq!(served(3.0, 0).classes(), [Class::AllocationChurn], "it does something");
+    }
+
+    /// Two threads that wait for each other at a futex inside `around`.
+    fn meet_in(around: &str) -> Vec<Class> {
+        let stack = format!("run;{around};syscall;do_futex_[k]");
+        let wait = |scene: Scene, tid: u32, waker: u32| {
+            scene.off(tid, WaitClass::Lock, &stack, 6.0).woken("futex 0x1", waker, &stack)
+        };
+        let scene = Scene::new(&[4.0, 4.0]).on("run;work", 100);
+        wait(wait(scene, 1, 2), 2, 1).classes()
+    }
+
+    #[test]
+    fn who_waits_until_all_have_come_holds_no_lock() {
+        assert_eq!(meet_in("somewhere"), [Class::LockContention]);
+        for barrier in ["GOMP_barrier;gomp_team_barrier_wait_end", "__kmp_join_barrier"] {
+            assert_eq!(meet_in(barrier), [], "{barrier}");
+        }
     }
 }

@@ -123,6 +123,11 @@ fn unread(facts: &Facts<'_>) -> Option<String> {
         .then(|| format!("{unread} connections and more held bytes that it had not read"))
 }
 
+/// Whether somebody seems to wait for the target: bytes and connections that it has not taken.
+pub(super) fn is_waited_for(facts: &Facts<'_>) -> bool {
+    unread(facts).is_some() || untaken(facts, WAITING_SHARE_MIN).is_some()
+}
+
 /// At so many of the looks something waited to be read or accepted.
 pub(super) fn untaken(facts: &Facts<'_>, share_min: f64) -> Option<String> {
     let sending = facts.seen.packets.as_ref()?.sending?;

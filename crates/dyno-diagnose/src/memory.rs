@@ -42,14 +42,14 @@ pub(super) fn page_faults(facts: &Facts<'_>) -> Outcome {
     let Some(share) = facts.cpu_share(&[Cost::PageFault]) else {
         return facts.no_kernel_profile();
     };
-    let waited = facts.off.as_ref().map_or(0.0, |off| off.share(|time| time.fault));
+    let waited = waited(facts);
     let process = &facts.seen.process;
     let (rate, unit) = facts.per(process.minor_faults + process.major_faults);
     if share < FAULT_SHARE_MIN && waited < FAULT_SHARE_MIN {
         return Outcome::Against(format!("{rate:.0} page faults {unit}, {} of the CPU", percent(share)));
     }
     if share < FAULT_SHARE_MIN {
-        return Outcome::Found(waits_for_pages(facts, waited, (rate, unit)));
+        return Outcome::Found(waiting(facts, waited, (rate, unit)));
     }
     let by = facts.on.as_ref().map(|on| on.places(&[Cost::PageFault])).unwrap_or_default();
     let forks = facts.on.as_ref().map_or(0.0, |on| on.share_with(names::FORK));
@@ -80,8 +80,18 @@ pub(super) fn page_faults(facts: &Facts<'_>) -> Outcome {
     )
 }
 
+/// Share of the threads' working time that waits for pages, or for the lock of the address space.
+fn waited(facts: &Facts<'_>) -> f64 {
+    facts.off.as_ref().map_or(0.0, |off| off.share(|time| time.fault))
+}
+
+/// Whether that is a finding by itself, however little CPU is used.
+pub(super) fn waits_for_pages(facts: &Facts<'_>) -> bool {
+    waited(facts) >= FAULT_SHARE_MIN
+}
+
 /// Threads wait while pages come: from a disk, or for the lock of the address space.
-fn waits_for_pages(facts: &Facts<'_>, waited: f64, (rate, unit): (f64, &'static str)) -> Draft {
+fn waiting(facts: &Facts<'_>, waited: f64, (rate, unit): (f64, &'static str)) -> Draft {
     let process = &facts.seen.process;
     let from_disk = process.major_faults > 0;
     let (from, next) = if from_disk {
@@ -330,6 +340,21 @@ mod tests {
         };
         assert_eq!(stores(&[]), [], "a fork has the addresses of its parent and memory of its own");
         assert_eq!(stores(&[[0x1000, 0x2000]]), [Class::FalseSharingSuspected]);
+    }
+
+    #[test]
+    fn waits_for_the_lock_of_the_address_space_are_waits_for_pages_and_no_lock_of_the_program() {
+        let waits = |entry: &str| {
+            let stack = format!("run;work;{entry};rwsem_down_read_slowpath_[k]");
+            let scene = Scene::new(&[2.0, 2.0]).on("run;work", 100);
+            let scene = scene.off(1, WaitClass::Lock, &stack, 7.0).woken("a lock", 2, &stack);
+            scene.off(2, WaitClass::Lock, &stack, 7.0).woken("a lock", 1, &stack)
+        };
+        let finding = waits("exc_page_fault_[k];do_user_addr_fault_[k]").diagnosed().findings.remove(0);
+        assert_eq!(finding.class, Class::PageFaults);
+        let next = &finding.next[0].text;
+        assert!(next.contains("fewer mmap and munmap"), "{next}");
+        assert_eq!(waits("sys_other_[k]").classes(), [Class::LockContention]);
     }
 
     #[test]

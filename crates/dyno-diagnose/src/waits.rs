@@ -414,15 +414,21 @@ impl ThreadTime {
     }
 }
 
-/// The profile's class, but for kernel locks of files: who waits for the inode of a file waits for its disk.
+/// The profile's class, but for the kernel's own locks: who waits for the inode of a file waits for its disk, and who waits
+/// for the address space waits for pages.
 fn wait_class(stack: &Stack, frames: &[&Frame]) -> WaitClass {
     let class = stack.wait.as_ref().map(|wait| wait.class).unwrap_or_default();
-    let kernel =
-        |table| frames.iter().any(|frame| frame.origin == Origin::Kernel && names::is(&frame.name, table));
-    if class == WaitClass::Lock && kernel(names::FILES) && !kernel(names::FUTEX) {
-        WaitClass::Disk
-    } else {
-        class
+    let has =
+        |origin, table| frames.iter().any(|frame| frame.origin == origin && names::is(&frame.name, table));
+    let kernel = |table| has(Origin::Kernel, table);
+    if class != WaitClass::Lock || kernel(names::FUTEX) {
+        return class;
+    }
+    let allocates = || has(Origin::User, names::ALLOCATOR);
+    match () {
+        () if kernel(names::FILES) => WaitClass::Disk,
+        () if kernel(names::ADDRESS_SPACE) && !allocates() => WaitClass::PageFault,
+        () => class,
     }
 }
 
@@ -460,7 +466,9 @@ fn primitive(frames: &[&Frame]) -> Option<LockKind> {
         let is = |table: &[&str]| names::is(&frame.name, table);
         match () {
             () if is(names::ACQUIRE) => found = Some(LockKind::Mutex),
-            () if is(names::AWAIT) => found = Some(LockKind::Await),
+            () if is(names::AWAIT) || is(names::TOGETHER) || is(names::IDLE_RUN_TIME) => {
+                found = Some(LockKind::Await);
+            }
             () if is(names::VIRTUAL_MACHINE) || is(names::WRAPPERS) || is(names::ALLOCATOR) => {}
             () if is(BENEATH) => {}
             () => return found,

@@ -43,6 +43,8 @@ const BUSY_MIN: f64 = 0.1;
 const STEAL_MIN: f64 = 0.05;
 /// Share of periods in which a quota held the target.
 const THROTTLED_MIN: f64 = 0.05;
+/// Time held, as a share of what it ran and was held: many periods that end a moment too early cost nothing.
+const HELD_MIN: f64 = 0.05;
 
 /// One thread is at its limit while CPUs are free. It is a finding only when something waits for that thread.
 pub(super) fn single_thread_limit(facts: &Facts<'_>) -> Outcome {
@@ -257,21 +259,19 @@ pub(super) fn throttled(facts: &Facts<'_>) -> Outcome {
         return Outcome::Against(text);
     }
     let cpus = quota.cpus.map_or_else(|| "a quota".to_owned(), |cpus| format!("a quota of {cpus} CPUs"));
-    Outcome::Found(
-        Draft::new(
-            Class::Throttled,
-            share,
-            format!("{cpus} holds it back in {} of all periods", percent(share)),
-        )
-        .sure(Confidence::High)
-        .fact(text, share, "share")
-        .fact(
-            format!("its threads were held for {:.1} s in all", quota.throttled_ns as f64 / 1e9),
-            quota.throttled_ns as f64 / 1e9,
-            "s",
-        )
-        .next("raise cpu.max (cgroup v2) or cpu.cfs_quota_us (v1), or run fewer threads than it allows CPUs"),
+    let held_ns = quota.throttled_ns as f64;
+    let draft = Draft::new(
+        Class::Throttled,
+        share,
+        format!("{cpus} holds it back in {} of all periods", percent(share)),
     )
+    .fact(text, share, "share")
+    .fact(format!("its threads were held for {:.1} s in all", held_ns / 1e9), held_ns / 1e9, "s")
+    .next("raise cpu.max (cgroup v2) or cpu.cfs_quota_us (v1), or run fewer threads than it allows CPUs");
+    if held_ns < HELD_MIN * (facts.seen.process.cpu_ns as f64 + held_ns) {
+        return Outcome::Noted(draft);
+    }
+    Outcome::Found(draft.sure(Confidence::High))
 }
 
 #[cfg(test)]
@@ -327,6 +327,19 @@ mod tests {
         };
         assert_eq!(quota(60).classes(), [Class::Throttled, Class::SyncIo]);
         assert_eq!(quota(1).classes(), [Class::SyncIo]);
+    }
+
+    /// Planted fault: periods counted, however short each was held.
+    #[test]
+    fn a_quota_that_holds_it_for_moments_is_no_finding() {
+        let held = |ns| {
+            let scene = Scene::new(&[5.0]).on("main;work", 100);
+            scene.with(|seen| {
+                seen.quota = Some(Quota { cpus: Some(0.5), periods: 25, throttled: 2, throttled_ns: ns });
+            })
+        };
+        assert!(!held(S / 150).classes().contains(&Class::Throttled));
+        assert!(held(S).classes().contains(&Class::Throttled));
     }
 
     #[test]

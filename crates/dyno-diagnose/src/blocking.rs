@@ -6,6 +6,7 @@ use dyno_record::finding::{Class, Confidence};
 
 use super::draft::{Draft, Outcome, counted, percent};
 use super::facts::{Cost, Facts};
+use super::kernel::met_in_kernel;
 use super::limits::{WAITING_SHARE_MIN, untaken};
 use super::names;
 use super::waits::{Lock, LockKind, OffCpu, ThreadTime};
@@ -210,7 +211,7 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
     let spends = spent >= LOCK_CPU_MIN || spent >= LOCK_CPU_BESIDE && beside;
     let costs = spends && !facts.has_cpu_to_spare() && (waited >= 0.01 && !little || met || calls);
     if !holds_up && !costs {
-        if let Some(draft) = turns(facts, free) {
+        if let Some(draft) = turns(facts, free).or_else(|| met_in_kernel(facts)) {
             return Outcome::Found(draft);
         }
         let held = facts.at_mutexes.as_ref().filter(|at| at.behind_disk && at.waiting >= 0.5);

@@ -118,7 +118,8 @@ impl<'o> Facts<'o> {
         let host = &self.seen.host;
         let waited: u64 = self.seen.threads.iter().map(|thread| thread.wait_ns).sum();
         let kept_off = (waited as f64 * self.crowd()).min(host.foreign_ns as f64);
-        let wanted = (self.seen.process.cpu_ns + host.own_ns + host.peers_ns) as f64 + kept_off;
+        let wanted =
+            (self.seen.process.cpu_ns + host.own_ns + host.peers_ns + host.interrupts_ns) as f64 + kept_off;
         (host.all_ns > 0).then(|| (1.0 - wanted / host.all_ns as f64).max(0.0))
     }
 
@@ -293,6 +294,21 @@ impl<'o> OnCpu<'o> {
             sums.into_iter().map(|(place, ns)| (place.to_owned(), ns as f64 / self.total_ns)).collect();
         places.sort_by(|a, b| b.1.total_cmp(&a.1));
         places
+    }
+
+    /// The system call in which most of this work is done.
+    pub(super) fn top_call(&self, wanted: Cost) -> Option<String> {
+        let call = |frame: &&'o Frame| {
+            ["__x64_sys_", "__arm64_sys_"].iter().find_map(|prefix| frame.name.strip_prefix(prefix))
+        };
+        let mut sums = BTreeMap::<&str, u64>::new();
+        for stack in &self.profile.stacks {
+            let frames = leaf_first(self.profile, stack);
+            if let Some(call) = frames.iter().find_map(call).filter(|_| cost(&frames) == wanted) {
+                *sums.entry(call).or_default() += stack.weight_ns;
+            }
+        }
+        sums.into_iter().max_by_key(|(_, ns)| *ns).map(|(call, _)| call.to_owned())
     }
 
     /// The user function that is the leaf most often, with its share.

@@ -13,6 +13,8 @@ const FILTER_SHARE_MIN: f64 = 0.03;
 const TAP_SHARE_MIN: f64 = 0.01;
 /// Packet filter rules and connection set-up that could be avoided.
 const AVOIDABLE_SHARE_MIN: f64 = 0.10;
+/// CPU time at the kernel's own locks, a fifth as for others' locks.
+const KERNEL_SPIN_MIN: f64 = 0.20;
 /// Share from which the network path is worth a word.
 const NETWORK_SHARE_NOTED: f64 = 0.50;
 /// Share of received packets that are handed from one CPU to another.
@@ -125,6 +127,25 @@ fn elsewhere(facts: &Facts<'_>) -> Outcome {
             .fact(text, share, "share")
             .next("give the device's interrupts to the workers' CPUs (/proc/irq/N/smp_affinity), or bind workers where interrupts come")
             .rung("cpu-steering"),
+    )
+}
+
+/// The target's threads meet in the kernel: they burn CPU until one of them gives a lock of the kernel's back.
+pub(super) fn met_in_kernel(facts: &Facts<'_>) -> Option<Draft> {
+    let on = facts.on_both_sides().filter(|_| !facts.has_cpu_to_spare())?;
+    let share = on.share(&[Cost::KernelSpin]);
+    if share < KERNEL_SPIN_MIN {
+        return None;
+    }
+    let call = on.top_call(Cost::KernelSpin).map_or(String::new(), |call| format!(", most of it in {call}"));
+    let summary = format!("{} of the CPU waits for locks inside the kernel{call}", percent(share));
+    let place = on.places(&[Cost::KernelSpin]).first().map(|place| place.0.clone());
+    Some(
+        Draft::new(Class::LockContention, share, summary)
+            .sure(if share >= 2.0 * KERNEL_SPIN_MIN { Confidence::High } else { Confidence::Medium })
+            .fact(format!("{} of the CPU spins at locks that the kernel takes for its calls", percent(share)), share, "share")
+            .next("share less of what the call works on: an epoll, a socket (SO_REUSEPORT) or a directory for each thread, or fewer threads")
+            .at(place),
     )
 }
 
@@ -250,6 +271,18 @@ mod tests {
         idle.seen.on_cpu.as_mut().unwrap().stacks.truncate(2);
         idle = idle.on("main;work", 20);
         assert_eq!(idle.classes(), [], "who hardly sends loses nothing");
+    }
+
+    #[test]
+    fn threads_that_meet_at_a_lock_of_the_kernel_contend_for_it() {
+        let met = |spins: u64| {
+            let spin = "run;work;epoll_wait;do_syscall_64_[k];__x64_sys_epoll_wait_[k];native_queued_spin_lock_slowpath_[k]";
+            Scene::new(&[9.0, 9.0]).on("run;work", 100 - spins).on(spin, spins)
+        };
+        let finding = met(30).diagnosed().findings.remove(0);
+        assert_eq!(finding.class, Class::LockContention);
+        assert!(finding.summary.contains("most of it in epoll_wait"), "{}", finding.summary);
+        assert_eq!(met(15).classes(), []);
     }
 
     #[test]

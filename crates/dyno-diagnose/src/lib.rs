@@ -145,10 +145,13 @@ fn nothing_ran(facts: &Facts<'_>) -> bool {
     let held = waits as f64 >= 0.01 * seen.duration_s * 1e9;
     // What waits for acknowledgements needs no CPU to be slow.
     let sending = seen.packets.as_ref().and_then(|packets| packets.sending).unwrap_or_default();
-    let held = held || 10 * sending.held >= sending.looks.max(1);
+    let held = held || network::held_share(&sending) >= HELD_MIN;
     let loaded = seen.load.as_ref().is_some_and(|load| load.replies > 0 || load.lost > 0);
     seen.duration_s > 0.0 && seen.cpus_used() < IDLE_CPUS && !held && !loaded
 }
+
+/// Share of the looks at connections that found bytes kept back, from which on it is not idle.
+const HELD_MIN: f64 = 0.1;
 
 /// Depths of the rules about what the CPU is spent on.
 const OF_CPU_USE: std::ops::RangeInclusive<u8> = 4..=6;

@@ -70,6 +70,8 @@ pub struct Host {
     pub own_ns: u64,
     /// Of it, processes of this machine ran that hold the other ends of its TCP connections: they ask it, or it asks them.
     pub peers_ns: u64,
+    /// Of it, interrupts and packets were worked on, where the kernel counts that to no process; 0 in records of before.
+    pub interrupts_ns: u64,
     /// The peers that used most: name and nanoseconds.
     pub peers: Vec<(String, u64)>,
     /// The processes that used most of the foreign time: name and nanoseconds.
@@ -223,6 +225,10 @@ pub struct Sending {
     pub rounds_waiting: u64,
     /// Connections with unread bytes, and connections not accepted, over all looks.
     pub waiting: u64,
+    /// Looks at the connection at which bytes were kept most often; 0 in records of before.
+    pub most_looks: u64,
+    /// Of those, the looks at which they were.
+    pub most_held: u64,
 }
 
 /// A socket that sees packets (`packet(7)`).

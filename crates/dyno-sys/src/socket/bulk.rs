@@ -115,6 +115,8 @@ pub struct Sending {
     pub unsent: u32,
     /// Bytes of a full segment.
     pub segment: u32,
+    /// Bytes that were received since it was opened, modulo 2³²: more when it changes.
+    pub received: u32,
 }
 
 impl Sending {
@@ -133,7 +135,13 @@ pub fn sending(fd: impl AsFd) -> io::Result<Sending> {
         return Err(io::ErrorKind::NotConnected.into());
     }
     let at = |offset| info_word(&info, offset);
-    Ok(Sending { segment: at(16), unacknowledged: at(UNACKED), window: at(80), unsent: at(144) })
+    Ok(Sending {
+        segment: at(16),
+        unacknowledged: at(UNACKED),
+        window: at(80),
+        unsent: at(144),
+        received: at(128),
+    })
 }
 
 #[cfg(test)]
@@ -212,13 +220,17 @@ mod tests {
 
     #[test]
     fn a_small_piece_waits_for_the_piece_before_it_unless_small_pieces_go_at_once() {
-        let kept = |unsent| Sending { unacknowledged: 1, window: 10, unsent, segment: 1_448 };
+        let kept = |unsent| Sending { unacknowledged: 1, window: 10, unsent, segment: 1_448, received: 0 };
         assert!(kept(5).waits_for_acknowledgement());
         assert!(!kept(0).waits_for_acknowledgement() && !kept(2_000).waits_for_acknowledgement());
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let seen = sending(&near).unwrap();
         assert!(seen.segment > 500 && seen.window > 0 && !seen.waits_for_acknowledgement());
+        let (mut far, _) = listener.accept().unwrap();
+        far.write_all(b"five!").unwrap();
+        near.peek(&mut [0; 1]).unwrap();
+        assert_eq!((seen.received, sending(&near).unwrap().received), (0, 5));
         let (pair, _other) = UnixStream::pair().unwrap();
         assert!(sending(&pair).is_err());
     }

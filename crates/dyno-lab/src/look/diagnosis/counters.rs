@@ -10,6 +10,14 @@ use dyno_sys::affinity::CpuSet;
 use dyno_sys::proc::{self, CpuQuota, CpuStat, Faults, IoCount, NetCount, NetCpu, TaskCost};
 use dyno_sys::{Pid, child, clock};
 
+/// Shares out busy time that none of the known processes used: to others, and to interrupts. A kernel that times interrupts
+/// apart (`CONFIG_IRQ_TIME_ACCOUNTING`) takes them out of everybody's time, any other counts them to whom they interrupt.
+/// What others were seen to use stays theirs.
+fn shared_out(rest_ns: u64, interrupts_ns: u64, others_ns: u64) -> (u64, u64) {
+    let foreign_ns = rest_ns.saturating_sub(interrupts_ns).max(others_ns.min(rest_ns));
+    (foreign_ns, rest_ns - foreign_ns)
+}
+
 /// A tick is 10 ms to programs on every Linux of today.
 const TICK_NS: u64 = 10_000_000;
 
@@ -154,12 +162,13 @@ impl Counters {
 
     fn host(&self, after: &Counters, cpus: &CpuSet, target_ns: u64) -> Host {
         let mut host = Host { cpus: cpus.len() as u32, ..Host::default() };
-        let mut busy_ns = 0;
+        let (mut busy_ns, mut interrupts_ns) = (0, 0);
         for (before, now) in self.cpus.iter().zip(&after.cpus).filter(|(_, now)| cpus.contains(now.cpu)) {
             let since = |of: fn(&CpuStat) -> u64| of(now).saturating_sub(of(before));
             host.idle_ns += since(|s| s.idle + s.iowait);
             host.steal_ns += since(|s| s.steal);
             busy_ns += since(|s| s.user + s.nice + s.system + s.irq + s.softirq);
+            interrupts_ns += since(|s| s.irq + s.softirq);
         }
         host.all_ns = host.idle_ns + host.steal_ns + busy_ns;
         host.own_ns = after.own_ns.saturating_sub(self.own_ns);
@@ -170,7 +179,11 @@ impl Counters {
         let asks = |pid: Pid, ticks: &proc::Ticks| peers.contains(&pid) && cpus.contains(ticks.cpu);
         host.peers_ns = self.used(after, asks).map(|(_, ns)| ns).sum();
         host.peers = self.named(after, asks);
-        host.foreign_ns = busy_ns.saturating_sub(target_ns + host.own_ns + kernel_ns + host.peers_ns);
+        let others_ns = self
+            .used(after, |pid, ticks| !kernel(pid, ticks) && !asks(pid, ticks) && cpus.contains(ticks.cpu));
+        let rest_ns = busy_ns.saturating_sub(target_ns + host.own_ns + kernel_ns + host.peers_ns);
+        (host.foreign_ns, host.interrupts_ns) =
+            shared_out(rest_ns, interrupts_ns, others_ns.map(|(_, ns)| ns).sum());
         host.neighbours = self.named(after, |pid, ticks| !ticks.is_kernel && !peers.contains(&pid));
         host.softirq = self.softirq(after, cpus);
         host
@@ -359,6 +372,14 @@ mod tests {
         let seen = before.until(&Counters::read(me), me);
         assert!(seen.process.cpu_ns >= 30_000_000 && !seen.threads.is_empty() && seen.duration_s > 0.0);
         assert!(seen.host.cpus > 0 && seen.memory.is_some());
+    }
+
+    #[test]
+    fn interrupts_that_belong_to_no_process_are_no_neighbours_and_what_neighbours_used_stays_theirs() {
+        assert_eq!(shared_out(300, 300, 0), (0, 300), "timed apart: a server's own packets");
+        assert_eq!(shared_out(900, 300, 0), (600, 300), "who ended meanwhile was not seen");
+        assert_eq!(shared_out(900, 300, 850), (850, 50), "counted to whom they interrupt");
+        assert_eq!(shared_out(100, 300, 850), (100, 0));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use dyno_record::finding::{Class, Confidence};
 use super::draft::{Draft, Outcome, counted, percent};
 use super::facts::{Cost, Facts};
 use super::kernel::met_in_kernel;
-use super::limits::{WAITING_SHARE_MIN, untaken};
+use super::limits::{WAITING_SHARE_MIN, unread, untaken};
 use super::names;
 use super::waits::{Lock, LockKind, OffCpu, ThreadTime};
 
@@ -26,6 +26,8 @@ const WAIT_CPU_NS: f64 = 20_000.0;
 /// Where nobody waits for long and waits explain less than this of the CPU time at locks, their price is that of taking
 /// them, and not that of sharing them.
 const EXPLAINED_MIN: f64 = 0.25;
+/// CPUs in use from which on threads run at the same time.
+const TOGETHER_MIN: f64 = 1.2;
 /// CPU time in futex(2), beside no less in the locks themselves, from which threads meet at them though they hardly sleep:
 /// a lock calls the kernel only where another holds it.
 const FUTEX_MET_MIN: f64 = 0.02;
@@ -40,6 +42,8 @@ const LOCK_CPU_BESIDE: f64 = 0.10;
 const GATHERED_BYTES: f64 = 65_536.0;
 /// Who gathers waits at most so often: every 10 ms.
 const OFTEN_PER_S: f64 = 100.0;
+/// Of the time that waits for a disk, what reads must wait for it to be them that hold up.
+const READS_MIN: f64 = 0.75;
 /// Reads of this size wait for the disk and not for each other: the kernel reads ahead by as much.
 const READ_AT_ONCE_BYTES: f64 = 131_072.0;
 /// CPU time that must be idle before a pool can be what holds the target back.
@@ -66,7 +70,7 @@ pub(super) fn sync_io(facts: &Facts<'_>) -> Outcome {
         return Outcome::Near(share / WAIT_SHARE_MIN, text);
     }
     let draft = io_draft(facts, off, share, direct);
-    if only_reads(off) {
+    if mostly_reads(off) {
         return reading(facts, draft);
     }
     match bytes_per_call(facts, off) {
@@ -90,11 +94,20 @@ fn waits_often(off: &OffCpu<'_>) -> bool {
     waits as f64 >= OFTEN_PER_S * off.window_ns / 1e9
 }
 
-/// Whether all that waits for a disk reads.
-fn only_reads(off: &OffCpu<'_>) -> bool {
-    let calls: Vec<&str> = off.disks.values().filter_map(|wait| wait.call.as_deref()).collect();
-    let reads = |call: &&str| call.starts_with("read") || call.starts_with("pread");
-    !calls.is_empty() && calls.iter().all(reads)
+/// Whether most of what waits for a disk reads.
+fn mostly_reads(off: &OffCpu<'_>) -> bool {
+    let waited = |reads: bool| {
+        let those = off.disks.values().filter(move |wait| wait.call.as_deref().is_some_and(is_read) == reads);
+        those.map(|wait| wait.ns).sum::<u64>() as f64
+    };
+    let (reading, other) = (waited(true), waited(false));
+    reading > 0.0 && reading >= READS_MIN * (reading + other)
+}
+
+/// Whether a system call that waits for a disk waits for what stands there.
+fn is_read(call: &str) -> bool {
+    const READS: [&str; 6] = ["read", "pread", "sendfile", "splice", "open", "getdents"];
+    READS.iter().any(|begins| call.starts_with(begins)) || call.contains("stat")
 }
 
 /// Threads wait for what they read; in large pieces they wait for the disk itself.
@@ -171,11 +184,13 @@ fn io_draft(facts: &Facts<'_>, off: &OffCpu<'_>, share: f64, direct: f64) -> Dra
 fn bytes_per_call(facts: &Facts<'_>, off: &OffCpu<'_>) -> Option<f64> {
     // `write` and its like serve sockets and pipes too: how many of them were for the disk is not counted.
     let is_for_disks = |call: &&String| call.starts_with('p') || call.contains("sync");
-    let waited: BTreeSet<&String> = off.disks.values().filter_map(|wait| wait.call.as_ref()).collect();
+    // What is read is not on the disk for it.
+    let writes = || off.disks.values().filter(|wait| !wait.call.as_deref().is_some_and(is_read));
+    let waited: BTreeSet<&String> = writes().filter_map(|wait| wait.call.as_ref()).collect();
     let all_counted = waited.iter().all(is_for_disks);
     let counts = waited.iter().filter_map(|call| off.profile.system_calls.get(*call)).map(|call| call.count);
     let counted: u64 = if all_counted { counts.sum() } else { 0 };
-    let waits: u64 = off.disks.values().map(|wait| wait.waits).sum();
+    let waits: u64 = writes().map(|wait| wait.waits).sum();
     let calls = if counted > 0 { counted } else { waits };
     let scale = off.window_ns / 1e9 / facts.seen.duration_s.max(1e-9);
     let bytes = facts.seen.process.disk_write_bytes? as f64 * scale;
@@ -196,7 +211,8 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
         return Outcome::Unseen(NO_WAITS);
     };
     let free = facts.spare().is_none_or(|spare| spare >= SPARE_MIN);
-    let met = facts.off.as_ref().is_none_or(|off| {
+    // Where waits cannot be seen, threads that never run at the same time do not meet either.
+    let met = facts.off.as_ref().map_or(facts.seen.cpus_used() >= TOGETHER_MIN, |off| {
         let waits: u64 = off.locks_of(LockKind::Mutex).iter().map(|(_, lock)| lock.waits).sum();
         let spent_ns = spent * facts.seen.cpus_used() * off.window_ns;
         waits as f64 * WAIT_CPU_NS >= EXPLAINED_MIN * spent_ns
@@ -362,17 +378,19 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
         ));
     }
     if let Some(draft) = goroutine_pool(facts, spare) {
-        return Outcome::Found(draft);
+        return pool(facts, draft);
     }
     let Some(off) = &facts.off else { return Outcome::Unseen(NO_WAITS) };
-    let asleep: Vec<&ThreadTime> = off.threads.values().filter(|time| sleeps(time, off.window_ns)).collect();
+    let waiting = untaken(facts, WAITING_SHARE_MIN);
+    let is_asleep = |time: &&ThreadTime| sleeps(time, off.window_ns, waiting.is_some());
+    let asleep: Vec<&ThreadTime> = off.threads.values().filter(is_asleep).collect();
     let sleepers = asleep.len();
     let workers = off.threads.values().filter(|time| time.run as f64 >= RUNS_MIN * off.window_ns).count();
     // Few threads may sleep for their own reasons, but not while somebody waits to be answered.
     let ran: u64 = asleep.iter().map(|time| time.run).sum();
     let serve = ran as f64 >= SERVE_SHARE_MIN * off.sum(|time| time.run) as f64;
     let few = (1..SLEEPERS_MIN).contains(&sleepers);
-    if let Some(waiting) = untaken(facts, WAITING_SHARE_MIN).filter(|_| few && serve) {
+    if let Some(waiting) = waiting.filter(|_| few && serve) {
         let summary = format!(
             "{sleepers} of {workers} threads that serve sleep most of the time while requests wait for them"
         );
@@ -384,15 +402,41 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
     }
     let summary =
         format!("all {sleepers} workers sleep most of the time while {} of the CPUs is free", percent(spare));
-    Outcome::Found(pool_draft(spare, summary).fact(
+    let draft = pool_draft(spare, summary).fact(
         format!("{sleepers} threads sleep for more than {}", percent(SLEEP_SHARE_MIN)),
         sleepers as f64,
         "threads",
-    ))
+    );
+    pool(facts, draft)
 }
 
-fn sleeps(time: &ThreadTime, window_ns: f64) -> bool {
-    let slept = time.sleep as f64 >= SLEEP_SHARE_MIN * window_ns;
+/// Threads that do something at their own pace sleep as a pool's do: it holds somebody up only where somebody waits for it.
+fn pool(facts: &Facts<'_>, draft: Draft) -> Outcome {
+    match asked_for(facts) {
+        Some(who) => Outcome::Found(draft.sign(who)),
+        None => Outcome::Noted(draft.sign("nobody was seen to wait for them")),
+    }
+}
+
+/// Goroutines that wait to hand something over, on average, from which on there is a line of work.
+const SENDERS_MIN: f64 = 0.5;
+
+/// Who waits for the target's answers, or for its workers.
+fn asked_for(facts: &Facts<'_>) -> Option<String> {
+    let states = facts.seen.goroutines.as_ref().map(|all| &all.states);
+    let senders = states.and_then(|states| states.get("chan send").copied());
+    let senders = senders.filter(|many| *many >= SENDERS_MIN);
+    untaken(facts, WAITING_SHARE_MIN)
+        .or_else(|| unread(facts))
+        .or_else(|| facts.seen.load.as_ref().map(|_| "the load waits for its answers".to_owned()))
+        .or_else(|| senders.map(|many| format!("{many:.1} goroutines wait to hand work over")))
+}
+
+/// Whether it is a worker that does nothing else for most of the time: who waits for another's answer, while somebody waits
+/// for its own, could as well sleep.
+fn sleeps(time: &ThreadTime, window_ns: f64, is_waited_for: bool) -> bool {
+    let answers = if is_waited_for { time.answers } else { 0 };
+    let slept = (time.sleep + answers) as f64 >= SLEEP_SHARE_MIN * window_ns;
     slept && time.run as f64 >= RUNS_MIN * window_ns
 }
 
@@ -429,7 +473,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::{Class, Confidence};
-    use dyno_record::observation::{Packets, Sending, Transfers};
+    use dyno_record::observation::{Goroutines, Packets, Sending, Transfers};
     use dyno_record::profile::{Span, ThreadState, WaitClass};
 
     use crate::scene::{Scene, synchronous_log};
@@ -544,6 +588,54 @@ mod tests {
         assert_eq!((small.findings[0].class, small.findings[0].next.len()), (Class::SyncIo, 1));
         assert!(small.findings[0].next[0].text.contains("read ahead"));
         assert_eq!(reader(1 << 20).classes(), [], "the disk itself is what is left");
+    }
+
+    /// Planted faults: one call that syncs makes all that is read a write; `openat` and `sendfile` taken for writes.
+    #[test]
+    fn what_mostly_reads_is_not_told_to_gather_what_it_writes() {
+        let waits = |calls: &[(&str, f64)]| {
+            let mut scene = Scene::new(&[1.0]).on("main;work", 100);
+            for (call, seconds) in calls {
+                scene = scene.off(1, WaitClass::Disk, "main;serve;folio_wait_bit_[k]", *seconds);
+                let stack = scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap();
+                stack.wait.as_mut().unwrap().system_call = Some((*call).to_owned());
+            }
+            let finding = scene.diagnosed().findings.remove(0);
+            assert_eq!(finding.class, Class::SyncIo);
+            finding.next.iter().any(|next| next.text.contains("read ahead"))
+        };
+        assert!(waits(&[("pread64", 8.0), ("fdatasync", 0.1)]));
+        assert!(waits(&[("openat", 3.0), ("newfstatat", 2.0), ("sendfile", 3.0)]));
+        assert!(!waits(&[("pread64", 1.0), ("fdatasync", 7.0)]));
+    }
+
+    /// Planted fault: where waits cannot be seen, any lock that costs CPU time is contended.
+    #[test]
+    fn one_thread_contends_with_nobody_also_where_waits_cannot_be_seen() {
+        let unseen = |run_s: &[f64]| {
+            let scene = Scene::new(run_s).on("run;work", 80).on("run;pthread_mutex_lock", 20);
+            scene.with(|seen| seen.off_cpu = None).classes()
+        };
+        assert!(!unseen(&[9.9]).contains(&Class::LockContention));
+        assert!(unseen(&[9.9, 9.9]).contains(&Class::LockContention));
+    }
+
+    /// Planted fault: the lock of a file taken for its disk where nobody waits for one.
+    #[test]
+    fn the_lock_of_a_file_in_memory_is_a_lock() {
+        let appends = |at_disk_s: Option<f64>| {
+            let mut scene = Scene::new(&[1.5; 8]).on("main;write;vfs_write_[k]", 100);
+            let stack = "main;write;shmem_file_write_iter_[k];rwsem_down_write_slowpath_[k]";
+            for tid in 1..=8 {
+                scene = scene.off(tid, WaitClass::Lock, stack, 8.0).woken("0x7f", tid % 8 + 1, stack);
+            }
+            match at_disk_s {
+                Some(seconds) => scene.off(1, WaitClass::Disk, "main;write;folio_wait_bit_[k]", seconds),
+                None => scene,
+            }
+        };
+        assert_eq!(appends(None).first(), Some(Class::LockContention));
+        assert_eq!(appends(Some(8.0)).first(), Some(Class::SyncIo));
     }
 
     #[test]
@@ -715,15 +807,36 @@ mod tests {
         for tid in 1..=8 {
             pool = pool.off(tid, WaitClass::Sleep, "run;nanosleep;hrtimer_nanosleep_[k]", 9.9);
         }
-        assert_eq!(pool.classes(), [Class::PoolLimit]);
-        let goroutines = |cpu: f64| {
+        let sending = Sending { rounds: 80, rounds_waiting: 70, waiting: 70, ..Sending::default() };
+        let asked = |scene: Scene| {
+            scene.with(|seen| seen.packets = Some(Packets { sending: Some(sending), ..Packets::default() }))
+        };
+        assert_eq!(asked(pool).classes(), [Class::PoolLimit]);
+        let goroutines = |cpu: f64, senders: f64| {
+            let states = [("chan send".to_owned(), senders)];
             Scene::new(&[cpu, cpu])
                 .on("main.worker;time.Sleep;runtime.gopark", 40)
                 .on("main.worker;runtime.chanrecv;runtime.gopark", 30)
                 .on("runtime.schedule", 30)
+                .with(|seen| {
+                    seen.goroutines =
+                        Some(Goroutines { looks: 50, states: states.into(), ..Goroutines::default() });
+                })
         };
-        assert_eq!(goroutines(2.0).classes(), [Class::PoolLimit]);
-        assert_eq!(goroutines(9.5).classes(), []);
+        assert_eq!(goroutines(2.0, 1.0).classes(), [Class::PoolLimit]);
+        assert_eq!(goroutines(9.5, 1.0).classes(), []);
+        assert_eq!(goroutines(2.0, 0.0).classes(), [], "tickers of a service that has little to do");
+    }
+
+    /// Planted fault: sleepers found whether or not anybody waits for them (`pool` that never answers `Noted`).
+    #[test]
+    fn threads_that_sleep_at_their_own_pace_are_a_note() {
+        let mut paced = Scene::new(&[0.8; 6]).on("run;work", 100);
+        for tid in 1..=6 {
+            paced = paced.off(tid, WaitClass::Sleep, "run;nanosleep;hrtimer_nanosleep_[k]", 9.0);
+        }
+        assert_eq!(paced.classes(), []);
+        assert_eq!(paced.diagnosed().notes[0].class, Class::PoolLimit);
     }
 
     #[test]
@@ -737,5 +850,23 @@ mod tests {
         };
         assert_eq!(server(70).classes(), [Class::PoolLimit]);
         assert_eq!(server(10).classes(), [], "nobody waits for it");
+    }
+
+    /// Planted fault: only who sleeps by a clock fills a pool; then one whose workers wait for a slow database is silent.
+    #[test]
+    fn workers_that_wait_for_anothers_answer_fill_a_pool_while_requests_wait() {
+        let server = |call: &str, waiting: u64| {
+            let sending = Sending { rounds: 80, rounds_waiting: waiting, waiting, ..Sending::default() };
+            let mut scene = Scene::new(&[0.3; 4]).on("main;serve;query", 100);
+            for tid in 1..=4 {
+                scene = scene.off(tid, WaitClass::Network, "main;serve;query;recv", 9.5);
+                let stack = scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap();
+                stack.wait.as_mut().unwrap().system_call = Some(call.to_owned());
+            }
+            scene.with(|seen| seen.packets = Some(Packets { sending: Some(sending), ..Packets::default() }))
+        };
+        assert_eq!(server("recvfrom", 70).classes(), [Class::PoolLimit]);
+        assert_eq!(server("recvfrom", 10).classes(), [], "nobody waits for it");
+        assert_eq!(server("accept4", 70).classes(), [], "they have nothing to do");
     }
 }

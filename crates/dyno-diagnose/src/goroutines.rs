@@ -11,6 +11,12 @@ use super::frames::leaf_first;
 use super::names;
 use super::waits::{OffCpu, ThreadTime};
 
+/// Fewer that wait, on average, hold nothing up, however little is done besides.
+const WAITING_MIN: f64 = 0.1;
+
+/// Where Go up to 1.23 waits for goroutines to end, it tells the same reason as at a lock.
+const FOR_ENDS: &[&str] = &["sync.(*WaitGroup).Wait"];
+
 /// Of the threads that are busy, those at a disk from which on a mutex is held for it.
 const AT_DISK_MIN: f64 = 0.4;
 
@@ -30,8 +36,9 @@ impl AtMutexes {
     pub(super) fn of(seen: &observation::Goroutines, off: Option<&OffCpu<'_>>) -> AtMutexes {
         let state = |name: &str| seen.states.get(name).copied().unwrap_or(0.0);
         let active = state("running") + state("runnable") + state("in a system call");
-        let waiting = seen.at_mutexes;
-        let share = if waiting > 0.0 { waiting / (waiting + active) } else { 0.0 };
+        let for_ends = seen.mutexes_in.iter().filter(|(name, _)| names::is(name, FOR_ENDS));
+        let waiting = (seen.at_mutexes - for_ends.map(|(_, many)| many).sum::<f64>()).max(0.0);
+        let share = if waiting >= WAITING_MIN { waiting / (waiting + active) } else { 0.0 };
         let own = seen.mutexes_in.iter().filter(|(name, _)| !names::is(name, RUN_TIME));
         let mut own: Vec<(&String, &f64)> = own.collect();
         own.sort_by(|a, b| b.1.total_cmp(a.1));
@@ -99,6 +106,20 @@ mod tests {
         assert_eq!(goroutines(busy(), 0.1, 1.0).classes(), []);
         let place = goroutines(busy(), 7.0, 1.0).diagnosed().findings[0].next[0].code.clone();
         assert_eq!(place.as_deref(), Some("main.serve"));
+    }
+
+    /// Planted faults: who waits for goroutines to end counted as at a lock; no floor, so that a moment of an idle daemon is
+    /// all of its time.
+    #[test]
+    fn goroutines_that_wait_for_others_to_end_and_moments_are_no_contention() {
+        let idle = || Scene::new(&[0.2, 0.2]).on("main.tick", 100);
+        let ends = goroutines(idle(), 1.0, 0.3).with(|seen| {
+            let functions = &mut seen.goroutines.as_mut().unwrap().mutexes_in;
+            functions.insert("sync.(*WaitGroup).Wait".to_owned(), 1.0);
+        });
+        assert_eq!(ends.classes(), []);
+        assert_eq!(goroutines(idle(), 1.0, 0.3).classes(), [Class::LockContention]);
+        assert_eq!(goroutines(idle(), 0.02, 0.02).classes(), []);
     }
 
     /// Planted fault: the time of threads, which run other goroutines meanwhile, beside the number of those that wait.

@@ -14,8 +14,10 @@ use super::names;
 
 /// Of the time in which somebody waits there, the part in which all do, from which on they wait for work.
 const ALL_MIN: f64 = 0.3;
-/// A shorter part of the window proves nothing.
+/// A shorter part of the window proves nothing, and of a long one a tenth of a second proves as much: where threads wait so
+/// often that no more is kept, it holds thousands of waits.
 const WINDOW_MIN: f64 = 0.1;
+const LONG_WINDOW_NS: f64 = 1e9;
 /// A thread that ran for less did nothing.
 const RAN_MIN: f64 = 0.01;
 /// Of what a thread waits for others' processes, what must be for work to come for all of it to be.
@@ -37,6 +39,11 @@ const EVENTS: &[&str] = &[
     "accept",
     "accept4",
 ];
+
+/// Whether who waits in it waits for something to do, and not for an answer.
+pub(super) fn is_event_call(call: &str) -> bool {
+    EVENTS.contains(&call)
+}
 
 /// What a thread did when.
 #[derive(Debug, Clone, Copy)]
@@ -103,7 +110,7 @@ impl Idle {
         }
         let from = seen.iter().map(|tid| self.known[tid].0).max()?;
         let to = seen.iter().map(|tid| self.known[tid].1).min()?;
-        if (to.saturating_sub(from) as f64) < WINDOW_MIN * self.window_ns {
+        if (to.saturating_sub(from) as f64) < WINDOW_MIN * self.window_ns.min(LONG_WINDOW_NS) {
             return None;
         }
         let stretches = seen.iter().filter_map(|tid| self.stretches.get(tid)).flatten();

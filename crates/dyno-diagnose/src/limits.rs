@@ -117,7 +117,7 @@ fn requests_in_line(facts: &Facts<'_>) -> Option<String> {
 }
 
 /// What was asked lies in its sockets.
-fn unread(facts: &Facts<'_>) -> Option<String> {
+pub(super) fn unread(facts: &Facts<'_>) -> Option<String> {
     let packets = facts.seen.packets.as_ref()?;
     let (unread, all) = (packets.unread, packets.connections);
     let most = unread >= 2 && unread as f64 >= UNREAD_SHARE_MIN * all as f64 && all > 0;

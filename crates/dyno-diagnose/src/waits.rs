@@ -10,7 +10,7 @@ use dyno_record::profile::{Frame, Origin, Profile, Stack, WaitClass};
 
 use super::equals::Equals;
 use super::frames::{crowd, is_own, leaf_first, own_place};
-use super::idle::Idle;
+use super::idle::{Idle, is_event_call};
 use super::names;
 
 /// One thread's time, in nanoseconds of the off-CPU profile's window.
@@ -28,6 +28,8 @@ pub(super) struct ThreadTime {
     pub(super) fault: u64,
     pub(super) sleep: u64,
     pub(super) network: u64,
+    /// Of it, what was spent in calls that wait for an answer, and not for something to do.
+    pub(super) answers: u64,
     /// Conditions, joins, barriers: nothing to do.
     pub(super) awaiting: u64,
     /// Of `run`, what the kernel did to get bytes onto a disk before the call came back: `fsync` and its like.
@@ -91,6 +93,8 @@ pub(super) struct OffCpu<'o> {
     equals: Equals,
     /// Whether it is a Go program: its threads' waits in futexes are for goroutines to run.
     is_go: bool,
+    /// Whether some thread waits for a disk, or syncs: only then may who holds a file's lock do so for it.
+    meets_disk: bool,
 }
 
 /// What one thread waited for another.
@@ -118,8 +122,11 @@ const OWN_FUNCTIONS: usize = 4;
 const TURN_SHARE_MIN: f64 = 0.1;
 /// Of a thread's waits at futexes, those that the other thread must have ended for the two to be a pair.
 const PEER_SHARE_MIN: f64 = 0.8;
-/// Fewer turns a second cost nothing: a sleep and a wake-up are some 10 µs.
-const TURNS_PER_S_MIN: f64 = 1_000.0;
+/// Fewer turns a second cost less than a fifth of the time: a sleep and a wake-up are some 20 µs. What the other does
+/// between two turns is work, whoever does it.
+const TURNS_PER_S_MIN: f64 = 10_000.0;
+/// Of the window, what some thread must spend at a disk for the kernel's lock of a file to be held for it.
+const DISK_MET_MIN: f64 = 0.05;
 /// Both together run no longer than one CPU could: never at the same time.
 const TOGETHER_MAX: f64 = 1.15;
 
@@ -137,9 +144,11 @@ impl<'o> OffCpu<'o> {
             crowd: crowd(seen),
             equals: if seen.goroutines.is_some() { Equals::default() } else { Equals::of(profile, &idle) },
             is_go: seen.goroutines.is_some(),
+            meets_disk: false,
         };
         off.take_run_times(seen);
         off.take_sync_times(seen);
+        off.meets_disk = off.at_disks_ns() as f64 >= DISK_MET_MIN * window_ns;
         for stack in &profile.stacks {
             off.take(stack);
         }
@@ -175,6 +184,14 @@ impl<'o> OffCpu<'o> {
         }
     }
 
+    /// Time of all threads that goes into disks themselves.
+    fn at_disks_ns(&self) -> u64 {
+        let is_at_disk =
+            |stack: &&Stack| stack.wait.as_ref().is_some_and(|wait| wait.class == WaitClass::Disk);
+        let waited: u64 = self.profile.stacks.iter().filter(is_at_disk).map(|stack| stack.weight_ns).sum();
+        waited + self.sum(|time| time.syncing)
+    }
+
     fn tid(&self, stack: &Stack) -> u32 {
         self.profile.threads[stack.thread as usize].tid
     }
@@ -194,7 +211,11 @@ impl<'o> OffCpu<'o> {
                 time.disk += ns;
                 self.take_disk(stack, &frames);
             }
-            WaitClass::Network => time.network += ns,
+            WaitClass::Network => {
+                time.network += ns;
+                let call = stack.wait.as_ref().and_then(|wait| wait.system_call.as_deref());
+                time.answers += if call.is_some_and(|call| !is_event_call(call)) { ns } else { 0 };
+            }
             WaitClass::Sleep => time.sleep += ns,
             WaitClass::PageFault => time.fault += ns,
             WaitClass::Lock => self.take_lock(stack, &frames),
@@ -216,7 +237,7 @@ impl<'o> OffCpu<'o> {
 
     /// What a wait was for: a turn is one at a lock, whatever the thread slept in.
     fn class(&self, stack: &Stack, frames: &[&Frame]) -> WaitClass {
-        let class = wait_class(stack, frames);
+        let class = wait_class(stack, frames, self.meets_disk);
         let other = matches!(class, WaitClass::Network | WaitClass::Other);
         let turn = other && self.equals.turn(self.profile, stack).is_some();
         if turn { WaitClass::Lock } else { class }
@@ -414,9 +435,9 @@ impl ThreadTime {
     }
 }
 
-/// The profile's class, but for the kernel's own locks: who waits for the inode of a file waits for its disk, and who waits
-/// for the address space waits for pages.
-fn wait_class(stack: &Stack, frames: &[&Frame]) -> WaitClass {
+/// The profile's class, but for the kernel's own locks: who waits for the inode of a file waits for its disk, where anybody
+/// does, and who waits for the address space waits for pages.
+fn wait_class(stack: &Stack, frames: &[&Frame], meets_disk: bool) -> WaitClass {
     let class = stack.wait.as_ref().map(|wait| wait.class).unwrap_or_default();
     let has =
         |origin, table| frames.iter().any(|frame| frame.origin == origin && names::is(&frame.name, table));
@@ -426,7 +447,7 @@ fn wait_class(stack: &Stack, frames: &[&Frame]) -> WaitClass {
     }
     let allocates = || has(Origin::User, names::ALLOCATOR);
     match () {
-        () if kernel(names::FILES) => WaitClass::Disk,
+        () if kernel(names::FILES) && meets_disk => WaitClass::Disk,
         () if kernel(names::ADDRESS_SPACE) && !allocates() => WaitClass::PageFault,
         () => class,
     }

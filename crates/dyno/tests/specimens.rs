@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use dyno_record::finding::Class;
+use dyno_sys::proc;
 use dyno_sys::signal::{self, Signal};
 use serde_json::Value;
 
@@ -261,6 +262,9 @@ fn a_cache_that_others_may_write_to_is_not_used() {
     assert!(ended.failed()[1].contains("others own it or may write to it"), "{}", ended.err);
 }
 
+/// CPU time after which a side has done something: a unit takes a thousandth of it.
+const BEGUN_NS: u64 = 20_000_000;
+
 #[test]
 fn one_side_ends_with_its_figures_when_dyno_is_interrupted() {
     if !possible("C") {
@@ -275,6 +279,8 @@ fn one_side_ends_with_its_figures_when_dyno_is_interrupted() {
     let first: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
     let side = format!("/proc/{}", first["pid"]);
     assert!(Path::new(&side).exists(), "{first}");
+    let pid = first["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).unwrap();
+    wait_for("a side that works", || proc::run_ns(pid).is_ok_and(|ns| ns >= BEGUN_NS));
     signal::kill(child.id().cast_signed(), Signal::Int).unwrap();
     let figures: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
     assert!(figures["units"].as_i64().unwrap() > 0, "{figures}");

@@ -3,7 +3,7 @@
 //! One batch in flight makes the server's turns, and so its counts, the same in every run. The budget drives with it,
 //! the bench checks answers with it before it measures.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -40,12 +40,22 @@ fn first_answer(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) -> Re
     stream.write_all(request).map_err(Trouble::cannot("send a request"))?;
     let mut have = 0;
     loop {
-        let got = stream.read(&mut buffer[have..]).map_err(Trouble::cannot("read an answer"))?;
+        let got = read(stream, &mut buffer[have..])?;
         have += got;
         match answer_bytes(&buffer[..have]) {
             Some(whole) if whole <= have => return Ok(whole),
             _ if got == 0 => return Err(Trouble::new("the server closed the connection")),
             _ => {}
+        }
+    }
+}
+
+/// What has come. With a timeout the kernel does not go on by itself after a signal, or after the machine stood still.
+fn read(stream: &mut impl Read, buffer: &mut [u8]) -> Result<usize, Trouble> {
+    loop {
+        match stream.read(buffer) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            got => return got.map_err(Trouble::cannot("read an answer")),
         }
     }
 }
@@ -72,7 +82,7 @@ pub(crate) fn fetch(addr: SocketAddr, request: &str) -> Result<Vec<u8>, Trouble>
     stream.write_all(request.as_bytes()).map_err(Trouble::cannot("send a request"))?;
     let (mut answer, mut buffer) = (Vec::new(), vec![0; BUFFER_BYTES]);
     loop {
-        match stream.read(&mut buffer).map_err(Trouble::cannot("read an answer"))? {
+        match read(&mut stream, &mut buffer)? {
             0 => return Err(Trouble::new("the server closed the connection")),
             got => answer.extend_from_slice(&buffer[..got]),
         }
@@ -113,6 +123,22 @@ mod tests {
     fn shape(pipeline: usize) -> Shape {
         let requests = (0..pipeline).map(|index| format!("GET /x?{index} HTTP/1.1\r\n\r\n")).collect();
         Shape { name: "x", path: "/x", body: "ok", requests }
+    }
+
+    /// Planted fault: the first interruption ends it.
+    #[test]
+    fn a_read_that_is_interrupted_goes_on() {
+        struct Interrupted(bool);
+        impl Read for Interrupted {
+            fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+                if std::mem::replace(&mut self.0, false) {
+                    return Err(ErrorKind::Interrupted.into());
+                }
+                buffer[0] = b'x';
+                Ok(1)
+            }
+        }
+        assert_eq!(read(&mut Interrupted(true), &mut [0; 4]).unwrap(), 1);
     }
 
     #[test]

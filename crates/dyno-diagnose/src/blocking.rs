@@ -8,6 +8,7 @@ use super::draft::{Draft, Outcome, counted, percent};
 use super::facts::{Cost, Facts};
 use super::kernel::met_in_kernel;
 use super::limits::{WAITING_SHARE_MIN, unread, untaken};
+use super::memory::TOGETHER_MIN;
 use super::names;
 use super::waits::{Lock, LockKind, OffCpu, ThreadTime};
 
@@ -26,8 +27,6 @@ const WAIT_CPU_NS: f64 = 20_000.0;
 /// Where nobody waits for long and waits explain less than this of the CPU time at locks, their price is that of taking
 /// them, and not that of sharing them.
 const EXPLAINED_MIN: f64 = 0.25;
-/// CPUs in use from which on threads run at the same time.
-const TOGETHER_MIN: f64 = 1.2;
 /// CPU time in futex(2), beside no less in the locks themselves, from which threads meet at them though they hardly sleep:
 /// a lock calls the kernel only where another holds it.
 const FUTEX_MET_MIN: f64 = 0.02;
@@ -390,9 +389,11 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
     let ran: u64 = asleep.iter().map(|time| time.run).sum();
     let serve = ran as f64 >= SERVE_SHARE_MIN * off.sum(|time| time.run) as f64;
     let few = (1..SLEEPERS_MIN).contains(&sleepers);
+    let by_clock = asleep.iter().all(|time| sleeps(time, off.window_ns, false));
+    let doing = if by_clock { "sleep" } else { "sleep or wait for others' answers" };
     if let Some(waiting) = waiting.filter(|_| few && serve) {
         let summary = format!(
-            "{sleepers} of {workers} threads that serve sleep most of the time while requests wait for them"
+            "{sleepers} of {workers} threads that serve {doing} most of the time while requests wait for them"
         );
         let draft = pool_draft(spare, summary).fact(waiting, sleepers as f64, "threads");
         return Outcome::Found(draft.next("in an event loop no call may sleep or block: wait by the loop's own timers, or hand such work to threads"));
@@ -400,10 +401,12 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
     if sleepers < SLEEPERS_MIN || sleepers * 2 < workers {
         return Outcome::Against(format!("{sleepers} of {workers} threads that work sleep most of the time"));
     }
-    let summary =
-        format!("all {sleepers} workers sleep most of the time while {} of the CPUs is free", percent(spare));
+    let summary = format!(
+        "all {sleepers} workers {doing} most of the time while {} of the CPUs is free",
+        percent(spare)
+    );
     let draft = pool_draft(spare, summary).fact(
-        format!("{sleepers} threads sleep for more than {}", percent(SLEEP_SHARE_MIN)),
+        format!("{sleepers} threads {doing} for more than {}", percent(SLEEP_SHARE_MIN)),
         sleepers as f64,
         "threads",
     );
@@ -866,6 +869,8 @@ mod tests {
             scene.with(|seen| seen.packets = Some(Packets { sending: Some(sending), ..Packets::default() }))
         };
         assert_eq!(server("recvfrom", 70).classes(), [Class::PoolLimit]);
+        let summary = server("recvfrom", 70).diagnosed().findings.remove(0).summary;
+        assert!(summary.starts_with("all 4 workers sleep or wait for others' answers"), "{summary}");
         assert_eq!(server("recvfrom", 10).classes(), [], "nobody waits for it");
         assert_eq!(server("accept4", 70).classes(), [], "they have nothing to do");
     }

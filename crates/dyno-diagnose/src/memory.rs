@@ -26,8 +26,8 @@ const REACH_BYTES: u64 = 256 << 20;
 const HUGE_SHARE_MIN: f64 = 0.5;
 /// Of the sampled addresses, this share must lie in pages of their own to be called scattered.
 const SCATTERED_MIN: f64 = 0.5;
-/// Threads that store into a line and fight over it run at the same time, for a fifth of it at least.
-const TOGETHER_MIN: f64 = 1.2;
+/// Threads that get into each other's way run at the same time, for a fifth of it at least: so many CPUs are in use.
+pub(super) const TOGETHER_MIN: f64 = 1.2;
 /// Fewer sampled addresses prove nothing.
 const ADDRESSES_MIN: usize = 16;
 

@@ -257,6 +257,12 @@ mod tests {
         assert_eq!(libc.build_id().unwrap().len(), 40);
     }
 
+    /// A page of a file's code.
+    fn code_of(path: &str, inode: u64) -> proc::Mapping {
+        let (start, end, path) = (0x1000, 0x2000, path.to_owned());
+        proc::Mapping { start, end, executable: true, shared: false, offset: 0, inode, path }
+    }
+
     /// Fault: an image that keeps that its file was nowhere.
     #[test]
     fn a_file_that_was_nowhere_is_found_through_a_process_that_maps_it_later() {
@@ -265,16 +271,7 @@ mod tests {
         let (hidden, path) = (folder.join("hidden"), folder.join("library"));
         fs::copy("/bin/true", &hidden).unwrap();
         let (mut images, inode) = (Images::default(), fs::metadata(&hidden).unwrap().ino());
-        let path_text = path.to_str().unwrap().to_owned();
-        let mapping = proc::Mapping {
-            start: 0x1000,
-            end: 0x2000,
-            executable: true,
-            shared: false,
-            offset: 0,
-            inode,
-            path: path_text,
-        };
+        let mapping = code_of(path.to_str().unwrap(), inode);
         let gone = Pid::MAX - 1;
         let id = images.intern(gone, &mapping);
         assert!(images.get(id).elf().is_none());
@@ -288,15 +285,7 @@ mod tests {
     #[test]
     fn a_file_that_nobody_leads_to_is_not_looked_for_for_ever() {
         let mut images = Images::default();
-        let mapping = proc::Mapping {
-            start: 0x1000,
-            end: 0x2000,
-            executable: true,
-            shared: false,
-            offset: 0,
-            inode: 1,
-            path: "/no/such/library.so".to_owned(),
-        };
+        let mapping = code_of("/no/such/library.so", 1);
         let tried = |images: &mut Images, pid| {
             let id = images.intern(pid, &mapping);
             let before = images.get(id).tries_left.get();

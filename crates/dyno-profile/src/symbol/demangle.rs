@@ -43,7 +43,15 @@ fn rust(name: &str) -> Option<String> {
     Some(out.0)
 }
 
+/// The parser also takes bare types, which one letter may stand for: a function of C called `w` is no `wchar_t`.
 fn cpp(name: &str) -> Option<String> {
+    let is_mangled = name.strip_prefix('_').is_some_and(|rest| {
+        let rest = rest.trim_start_matches('_');
+        rest.starts_with('Z') || rest.starts_with("GLOBAL_")
+    });
+    if !is_mangled {
+        return None;
+    }
     let parsed = cpp_demangle::BorrowedSymbol::new(name.as_bytes()).ok()?;
     let mut out = Limited(String::new());
     parsed.structured_demangle(&mut out, &cpp_demangle::DemangleOptions::default()).ok()?;
@@ -74,6 +82,16 @@ mod tests {
         assert_eq!(demangled("_RNvCs1234_7mycrate3foo"), "mycrate::foo");
         assert_eq!(demangled("main.(*Server).serve"), "main.(*Server).serve");
         assert_eq!(demangled("memcpy@@GLIBC_2.14"), "memcpy");
+    }
+
+    /// Planted fault: whatever the parser of C++ takes is a mangled name.
+    #[test]
+    fn short_names_of_c_are_no_types_of_cpp() {
+        for name in ["w", "i", "f", "Pc", "PKc", "St", "d"] {
+            assert_eq!(demangled(name), name);
+            assert_eq!(of_language(name, Some(dw::DW_LANG_C_plus_plus)), name);
+        }
+        assert_eq!(demangled("__ZN3app5serveEi"), "app::serve(int)");
     }
 
     #[test]

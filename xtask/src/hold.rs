@@ -10,7 +10,7 @@
 
 use std::io::{BufRead, BufReader, Error, Write, stdin, stdout};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio, id};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -34,8 +34,12 @@ const SPARE: usize = 1_200;
 const WORKERS_MIN: usize = 2;
 /// More are no help: each of them holds the listeners of all.
 const WORKERS_MAX: usize = 128;
-/// Connections that each worker has had, about, before its memory is looked at first.
+/// Connections that each worker has, about, before its memory is looked at first.
 const FIRST: usize = 40;
+/// Lines that each worker has logged by then: once round a ring of 256 KiB, which is there however few connections are, with
+/// lines of which none is as short as this. And for how long they are asked for at a time.
+const FIRST_LINES: u64 = (256 << 10) / 64;
+const FIRST_LOAD: &str = "2s";
 /// While all are held, good clients ask for so long.
 const FLOWING: Duration = Duration::from_secs(10);
 const GOOD_CLIENTS: usize = 16;
@@ -82,9 +86,7 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
         counts.len()
     );
 
-    // What a worker takes for its first connections is not theirs.
-    let first = (0..workers * FIRST).map(|number| open(addrs[number % addrs.len()]));
-    drop(first.collect::<Result<Vec<_>, Error>>().map_err(Trouble::cannot("open the first connections"))?);
+    warm(&watched, &dyno, workers)?;
     let (own, kernel, start) = (watched.memory(), kernel_bytes(), Instant::now());
     let holders = addrs.iter().zip(&counts).map(|(addr, count)| Holder::start(*addr, *count));
     let mut holders = holders.collect::<Result<Vec<Holder>, Trouble>>()?;
@@ -119,6 +121,23 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     println!("of {asked} that asked again, {answered} were answered; {open} are open at the end");
     let is_held = held >= wanted && open as usize >= wanted && answered == asked && good.is_all_served();
     Ok(Outcome::done_if(|| is_held && own <= OWN_BYTES_MAX))
+}
+
+/// What a worker takes for its first connections and for its log is not taken for those that follow.
+fn warm(watched: &Watched, dyno: &Path, workers: usize) -> Result<(), Trouble> {
+    let start = Instant::now();
+    let url = format!("http://{}{SMALL}", watched.addr());
+    let connections = (workers * FIRST).to_string();
+    while start.elapsed() < PATIENCE {
+        let words = ["load", &url, "-c", &connections, "-d", FIRST_LOAD];
+        output(command([&*dyno.to_string_lossy()]).args(words))?;
+        let lines = |row| watched.metric("dyno_log_lines_total", &format!("worker=\"{row}\""));
+        let lines = (0..workers).map(lines).collect::<Result<Vec<u64>, Trouble>>()?;
+        if lines.iter().all(|lines| *lines >= FIRST_LINES) {
+            return Ok(());
+        }
+    }
+    Err(Trouble::new(format!("not every worker logged {FIRST_LINES} lines in {PATIENCE:?}")))
 }
 
 /// For this process and those that it starts, as far as it may: so many each.

@@ -1,7 +1,7 @@
 //! `cargo xtask bench content`: server CPU per reply with files, beside the floor, nginx and h2o.
 //!
-//! Pre-compressed files of 1, 15 and 100 kB, and one of 10 MB that nobody compresses. All servers send the same bytes,
-//! which is checked. The floor sends head and body from memory by one writev; the large file leaves it by sendfile. A second
+//! Pre-compressed files of 1 to 100 kB, and some of 300 kB to 10 MB that nobody compresses. All servers send the same bytes,
+//! which is checked. The floor sends head and body from memory by one writev; large files leave it by sendfile. A second
 //! floor has head and body in one place and sends them by one send: no server does, since a body has many heads.
 
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use super::series::{Part, Series, interleaved};
 use super::slice::{dyno_load, of_server};
 use super::{history, table};
 use crate::client::fetch;
-use crate::command::{command, find_program, output};
+use crate::command::{command, find_program, output, run as run_command};
 use crate::repo::Repo;
 use crate::trouble::{Outcome, Trouble};
 
@@ -45,16 +45,22 @@ enum Form {
     Large,
 }
 
-const ITEMS: [Item; 5] = [
+const ITEMS: [Item; 7] = [
     Item { name: "1kB.html", sent_bytes: 1_000, form: Form::Compressed, connections: 64 },
     Item { name: "15kB.html", sent_bytes: 15_000, form: Form::Compressed, connections: 64 },
     Item { name: "40kB.html", sent_bytes: 40_000, form: Form::Compressed, connections: 64 },
     Item { name: "100kB.html", sent_bytes: 98_000, form: Form::Compressed, connections: 64 },
+    Item { name: "300kB.bin", sent_bytes: 300_000, form: Form::Large, connections: 32 },
+    Item { name: "1MB.bin", sent_bytes: 1_000_000, form: Form::Large, connections: 16 },
     Item { name: "10MB.bin", sent_bytes: 10_000_000, form: Form::Large, connections: 8 },
 ];
 
 /// dyno with every body sent from memory, and with every body by sendfile: where the one becomes dearer than the other.
 const WAYS: [(&str, &str); 2] = [("dyno-copy", "1000000000"), ("dyno-sendfile", "1")];
+
+/// From which size on all ways in which a file can leave are measured, each in the smallest loop (`bench/sender`).
+const SENDERS_FROM: usize = 98_000;
+const SENDERS: [&str; 5] = ["read", "memory", "sendfile", "splice", "zerocopy"];
 
 /// Runs the bench.
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Outcome, Trouble> {
@@ -71,9 +77,11 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Outcome, Trouble> {
         }
     }
     arms.extend(peers(repo, options, &stable, &root)?);
+    let sender = sender(repo)?;
     let mut results = Vec::new();
     for (item, sent) in ITEMS.iter().zip(&files) {
-        let floors = item.floors(&stable, &dyno, &arms[0], sent)?;
+        let mut floors = item.floors(&stable, &dyno, &arms[0], sent)?;
+        floors.extend(item.senders(options, &stable, &sender, &arms[0], sent)?);
         let all: Vec<&Arm> = floors.iter().chain(&arms).collect();
         all.iter().try_for_each(|arm| item.check(arm, sent))?;
         let names: Vec<String> = all.iter().map(|arm| arm.name.clone()).collect();
@@ -85,6 +93,15 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Outcome, Trouble> {
     }
     history::append(repo, options, "content", &results)?;
     Ok(Outcome::Done)
+}
+
+fn sender(repo: &Repo) -> Result<PathBuf, Trouble> {
+    let program = repo.scratch("bench")?.join("sender");
+    let mut build = command(["cc", "-O2", "-Wall", "-Wextra", "-o"]);
+    match run_command(build.arg(&program).arg(repo.path("bench/sender/sender.c")))? {
+        Outcome::Done => Ok(program),
+        Outcome::No => Err(Trouble::new("the sender does not build")),
+    }
 }
 
 /// nginx and h2o, where they are wanted and there.
@@ -140,6 +157,44 @@ impl Item {
         format!("GET /{} HTTP/1.1\r\nHost: {addr}\r\n{ACCEPTS}\r\n\r\n", self.name)
     }
 
+    /// What a server answers, and how many bytes of it are its head.
+    fn answer_of(&self, arm: &Arm) -> Result<(Vec<u8>, usize), Trouble> {
+        let answer = fetch(arm.server.addr(), &self.request(arm.server.addr()))?;
+        let head = answer.windows(4).position(|four| four == b"\r\n\r\n").map_or(answer.len(), |at| at + 4);
+        Ok((answer, head))
+    }
+
+    /// The ways in which the file can leave, with the head that `model` sends.
+    fn senders(
+        &self,
+        options: &Options,
+        stable: &Stable<'_>,
+        sender: &Path,
+        model: &Arm,
+        sent: &Path,
+    ) -> Result<Vec<Arm>, Trouble> {
+        if self.sent_bytes < SENDERS_FROM {
+            return Ok(Vec::new());
+        }
+        let (answer, head) = self.answer_of(model)?;
+        let head = stable.file("sender.head", &answer[..head])?;
+        let start = |way: &&str| {
+            stable.start(&format!("by-{way}"), |addr| {
+                let port = addr.port().to_string();
+                let words = [
+                    &sender.to_string_lossy(),
+                    *way,
+                    &port,
+                    &head.to_string_lossy(),
+                    &sent.to_string_lossy(),
+                ];
+                words.map(str::to_owned).to_vec()
+            })
+        };
+        let wanted = SENDERS.iter().filter(|way| options.wants(&format!("by-{way}")));
+        wanted.map(start).collect()
+    }
+
     /// The floors that send what `model` sends, byte for byte.
     fn floors(
         &self,
@@ -148,8 +203,7 @@ impl Item {
         model: &Arm,
         sent: &Path,
     ) -> Result<Vec<Arm>, Trouble> {
-        let answer = fetch(model.server.addr(), &self.request(model.server.addr()))?;
-        let head = answer.windows(4).position(|four| four == b"\r\n\r\n").map_or(answer.len(), |at| at + 4);
+        let (answer, head) = self.answer_of(model)?;
         let by_file = self.form == Form::Large;
         let given = if by_file { &answer[..head] } else { &answer[..] };
         let file = stable.file("floor.answer", given)?.to_string_lossy().into_owned();

@@ -35,6 +35,25 @@ fn a_server_is_looked_at_and_this_test_is_one() {
     assert!(server.threads.value().unwrap().count > 1);
 }
 
+/// Planted fault: the process is not asked; then the audit advises a server to ask for what it never gets.
+#[test]
+fn a_server_that_gave_huge_pages_up_is_seen_to() {
+    let of = |pages: &str| {
+        let mut child =
+            common::dyno(["netlab", "under", "--pages", pages, "--", "sleep", "600"]).spawn().unwrap();
+        let comm = format!("/proc/{}/comm", child.id());
+        common::wait_for("the program", || {
+            std::fs::read_to_string(&comm).is_ok_and(|name| name == "sleep\n")
+        });
+        let facts = run(["audit", "facts", "--pid", &child.id().to_string()]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let server = Facts::from_json(facts.done()).unwrap().server.unwrap();
+        server.threads.value().unwrap().without_huge_pages
+    };
+    assert_eq!((of("small"), of("system")), (1, 0));
+}
+
 #[test]
 fn the_exit_status_is_the_answer_only_where_it_is_asked_for() {
     let ending = |words: &[&str]| run_with_input(["audit", "--from", "-"].iter().chain(words), PLANTED).code;

@@ -40,7 +40,10 @@ fn huge_pages(facts: &Facts) -> Seen {
     let server = server(facts)?;
     let (rss, huge) = (*server.rss_bytes.known()?, *server.huge_bytes.known()?);
     let megabytes = |bytes: u64| bytes / (1 << 20);
-    let found = format!("{} MB in use, {} MB of it in huge pages", megabytes(rss), megabytes(huge));
+    // What it is told beside: with it the kernel gives the process none, whoever asks (prctl(2), PR_SET_THP_DISABLE).
+    let is_denied = server.threads.value().is_some_and(|threads| threads.without_huge_pages > 0);
+    let denied = if is_denied { ", which are off for this process (PR_SET_THP_DISABLE)" } else { "" };
+    let found = format!("{} MB in use, {} MB of it in huge pages{denied}", megabytes(rss), megabytes(huge));
     if rss < LARGE_BYTES || huge * 10 > rss {
         return Ok(Looked::Fine(found));
     }
@@ -54,6 +57,9 @@ fn huge_pages(facts: &Facts) -> Seen {
     ];
     if is_off {
         apply.insert(0, "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled  # before: it is off for everybody (host.thp)");
+    }
+    if is_denied {
+        apply.insert(0, "let the server, or who starts it, not turn huge pages off for it (PR_SET_THP_DISABLE)  # before: whoever asks gets none");
     }
     Ok(finding("Much memory lies in small pages", found, "huge pages, where it is read at random")
         .gain(FAST, measured(25.0, 31.0, "of the time of a random load in a table of 1 to 4 GB; not of a request"))
@@ -106,7 +112,7 @@ mod tests {
     use super::*;
     use dyno_record::audit::{Audit, Goal};
     use dyno_record::fact::Fact;
-    use dyno_record::facts::Server;
+    use dyno_record::facts::{Server, Threads};
 
     fn judged(change: impl FnOnce(&mut Facts)) -> Audit {
         let server = Server {
@@ -132,6 +138,22 @@ mod tests {
         assert!(apply(&of("always madvise [never]"), "app.thp")[0].starts_with("echo madvise"));
         let none = judged(|facts| facts.memory.thp = Fact::Absent("huge pages".into()));
         assert!(none.not_here.iter().any(|one| one.id == "app.thp"));
+    }
+
+    /// Planted fault: the process is not asked; then a server that gave huge pages up is told to ask for them, and gets none.
+    #[test]
+    fn a_server_for_which_huge_pages_are_off_is_told_that_first() {
+        let of = |without_huge_pages: u32| {
+            let threads = Threads { without_huge_pages, ..Threads::default() };
+            let judged = judged(|facts| {
+                facts.memory.thp = Fact::Value("always [madvise] never".into());
+                facts.server.as_mut().unwrap().threads = Fact::Value(threads);
+            });
+            judged.findings.into_iter().find(|one| one.id == "app.thp").unwrap()
+        };
+        let denied = of(1);
+        assert!(denied.apply[0].contains("PR_SET_THP_DISABLE") && denied.apply.len() == 2, "{denied:?}");
+        assert!(denied.found.ends_with("(PR_SET_THP_DISABLE)") && of(0).apply.len() == 1);
     }
 
     /// Planted fault: the room is held against the server's own part; then all that others had there comes back too, and the kernel

@@ -222,8 +222,12 @@ fn half_open(facts: &Facts) -> Seen {
     let cookies = counted(facts, &["TCPReqQFullDoCookies"])?;
     let value = facts.sysctl("net.ipv4.tcp_max_syn_backlog")?;
     let found = format!(
-        "tcp_max_syn_backlog={value}, {} dropped (now {}), {} answered with cookies (now {})",
-        dropped.1, dropped.0, cookies.1, cookies.0
+        "tcp_max_syn_backlog={value}{}, {} dropped (now {}), {} answered with cookies (now {})",
+        if is_void(facts) { " (nobody asks for it: tcp_syncookies is on)" } else { "" },
+        dropped.1,
+        dropped.0,
+        cookies.1,
+        cookies.0
     );
     let connections = counted(facts, &["PassiveOpens"])?.1;
     let moved = moved((dropped.0 + cookies.0, dropped.1 + cookies.1), connections, OF_CONNECTIONS);
@@ -243,6 +247,11 @@ fn half_open(facts: &Facts) -> Seen {
         _ => longer_queue(facts, made)?,
     };
     Ok(if moved == Moved::Now { made.loses() } else { only_told(made) }.into())
+}
+
+/// Whether the kernel never looks at the limit of half-open connections: it does not while cookies are on.
+fn is_void(facts: &Facts) -> bool {
+    facts.sysctl_number("net.ipv4.tcp_syncookies").is_ok_and(|cookies| cookies != 0)
 }
 
 /// Half-open connections for which there should be room.
@@ -312,6 +321,8 @@ mod tests {
             ]);
             found(&facts, "net.synqueue").unwrap()
         };
+        assert!(of("1", "4096", "512").found.contains("nobody asks for it: tcp_syncookies"));
+        assert!(!of("0", "4096", "512").found.contains("nobody asks"));
         let changed = |made: AuditFinding| made.changes.first().map(|spec| spec.what.to_string());
         assert_eq!(changed(of("1", "4096", "512")), Some("/proc/sys/net/core/somaxconn".into()));
         assert_eq!(changed(of("0", "4096", "512")), Some("/proc/sys/net/ipv4/tcp_max_syn_backlog".into()));

@@ -89,6 +89,7 @@ fn add_thread(threads: &mut Threads, pid: Pid, tid: Pid) {
     *threads.cpus.entry(field("Cpus_allowed_list")).or_default() += 1;
     *threads.seccomp_filters.entry(field("Seccomp_filters").parse().unwrap_or(0)).or_default() += 1;
     *threads.speculation.entry(field("Speculation_Store_Bypass")).or_default() += 1;
+    threads.without_huge_pages += u32::from(field("THP_enabled") == "0");
     let stat = proc::text(&format!("{folder}/stat")).unwrap_or_default();
     let scheduling = scheduling(&stat);
     if let (true, Ok(task)) = (scheduling != USUAL, place::task(pid, tid)) {

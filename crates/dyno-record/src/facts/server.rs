@@ -76,8 +76,15 @@ pub struct Threads {
     pub speculation: BTreeMap<String, u32>,
     /// By timer slack, ns.
     pub timer_slack_ns: BTreeMap<u64, u32>,
+    /// Those of processes that may have no huge pages (`PR_SET_THP_DISABLE`).
+    #[serde(skip_serializing_if = "is_none")]
+    pub without_huge_pages: u32,
     /// The processes that hold a listener: what serves.
     pub serving: u32,
+}
+
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A listener of the server.

@@ -126,7 +126,9 @@ mod tests {
     /// counts are the whole machine's.
     fn in_lab(work: impl FnOnce(&mut Lab) + Send + 'static) {
         static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
-        if dyno_sys::namespace::can_make_network().is_err() {
+        if let Err(error) = dyno_sys::namespace::can_make_network() {
+            assert!(!dyno_sys::namespace::may_make_network(), "{error}");
+            eprintln!("not tested, without the right to make a laboratory: {error}");
             return;
         }
         let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -246,41 +248,51 @@ mod tests {
     #[test]
     fn interrupts_are_deferred_only_where_polling_is_real() {
         in_lab(|lab| {
-            // A poll that finds nothing comes after each that found something. The whole machine's are counted, and what else
-            // arrives can only add to them: the least of several counts is the laboratory's own.
+            // A packet is a poll that finds it. Deferred by two polls of 20 µs, two more come behind it that find nothing:
+            // `napi_complete_done` counts them down (net/core/dev.c), and a packet that comes before they are done is found by
+            // one of them. With 5 ms to the next packet all three come, unless something keeps the kernel from its soft
+            // interrupts for so long. So a packet has 2 more with it than without, and one more has to be seen: half of the
+            // packets may lose theirs.
             let mut polls = |napi: &str, defer: &str| {
                 lab.stand(Part::Napi, napi).unwrap();
                 lab.stand(Part::Defer, defer).unwrap();
                 let mut ends = connection(lab);
                 dyno_sys::affinity::set_current(&dyno_sys::affinity::CpuSet::single(0)).unwrap();
-                let counts = std::iter::repeat_with(|| counted_slowly(lab, &mut ends, Count::Polls));
-                counts.take(COUNTS).min().unwrap()
+                let mut counts: Vec<u64> = (0..COUNTS).map(|_| polls_of_packets(lab, &mut ends)).collect();
+                counts.sort_unstable();
+                counts[COUNTS / 2]
             };
             let (real, deferred) = (polls("on", "0"), polls("on", "20 2"));
             let (nominal, written) = (polls("nominal", "0"), polls("nominal", "20 2"));
-            assert!(deferred >= real + 10, "{real} without, {deferred} with");
-            assert!(written < nominal + 10, "{nominal} without, {written} where it is only written down");
+            assert!(deferred >= real + PACKETS, "{real} without, {deferred} with");
+            assert!(
+                written < nominal + PACKETS,
+                "{nominal} without, {written} where it is only written down"
+            );
         });
     }
 
-    /// So many windows of some milliseconds: one of them at least falls between packets of others, unless they come without end.
-    const COUNTS: usize = 9;
+    /// Packets of a count, and counts of which the middle one is taken: the whole machine's polls are counted, and a burst of
+    /// others' packets, or a moment without soft interrupts, is in few of them.
+    const PACKETS: u64 = 20;
+    const COUNTS: usize = 5;
 
-    /// The same as `counted`, with time for whatever comes later.
-    fn counted_slowly(lab: &mut Lab, ends: &mut [TcpStream; 2], count: Count) -> u64 {
-        let before = lab.count(count).unwrap();
-        for _ in 0..20 {
+    /// Polls of so many packets, with time behind each for whatever comes later.
+    fn polls_of_packets(lab: &mut Lab, ends: &mut [TcpStream; 2]) -> u64 {
+        let before = lab.count(Count::Polls).unwrap();
+        for _ in 0..PACKETS {
             ends[1].write_all(b"?").unwrap();
             ends[0].read_exact(&mut [0]).unwrap();
-            clock::sleep_ns(200_000);
+            clock::sleep_ns(5_000_000);
         }
-        lab.count(count).unwrap() - before
+        lab.count(Count::Polls).unwrap() - before
     }
 
     #[test]
     fn busy_polling_takes_packets_only_where_there_is_a_queue_that_can_be_polled() {
+        // With one CPU nobody sends while somebody polls: only where nothing may be polled is there something to see.
         let cpus: Vec<usize> = dyno_sys::affinity::allowed().iter().collect();
-        let [server_cpu, client_cpu, ..] = cpus[..] else { return };
+        let (server_cpu, client_cpu) = (cpus[0], cpus[cpus.len().min(2) - 1]);
         in_lab(move |lab| {
             let mut polled = |napi: &str| {
                 lab.stand(Part::Napi, napi).unwrap();
@@ -290,7 +302,8 @@ mod tests {
                 waited_for(lab, ends, [server_cpu, client_cpu])
             };
             let (real, nominal) = (polled("on"), polled("nominal"));
-            assert!(real >= 5 && nominal == 0, "{real} packets, {nominal} where it is only set");
+            let least = if server_cpu == client_cpu { 0 } else { 5 };
+            assert!(real >= least && nominal == 0, "{real} packets, {nominal} where it is only set");
         });
     }
 
@@ -344,7 +357,8 @@ mod tests {
 
     #[test]
     fn packets_are_handed_over_only_by_a_mask_that_names_another_cpu() {
-        if dyno_sys::affinity::allowed().len() < 2 {
+        if dyno_sys::affinity::online().len() < 2 {
+            eprintln!("not tested: this machine has one CPU, and no other that a mask could name");
             return;
         }
         in_lab(|lab| {

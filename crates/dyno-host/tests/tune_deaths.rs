@@ -6,7 +6,6 @@
 #![allow(clippy::unwrap_used)]
 
 use std::cell::Cell;
-use std::io::ErrorKind;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -188,7 +187,8 @@ fn rolled_back(lab: &Lab, host: &mut dyn Host) {
 /// Runs in a network of its own; without the right to make one there is nothing to test.
 fn in_network(work: impl FnOnce() + Send) {
     if let Err(error) = namespace::in_new_network(work) {
-        assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
+        assert!(!namespace::may_make_network(), "{error}");
+        eprintln!("not tested, without the right to make a network: {error}");
     }
 }
 

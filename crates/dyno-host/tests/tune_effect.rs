@@ -5,7 +5,7 @@
 //! make namespaces there is nothing to test.
 #![allow(clippy::unwrap_used)]
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -30,7 +30,8 @@ const STUCK: Duration = Duration::from_secs(10);
 
 fn in_network(work: impl FnOnce() + Send) {
     if let Err(error) = namespace::in_new_network(work) {
-        assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
+        assert!(!namespace::may_make_network(), "{error}");
+        eprintln!("not tested, without the right to make a network: {error}");
     }
 }
 
@@ -154,13 +155,10 @@ fn send(to: &str) {
 /// one beside another queue's, are in force.
 #[test]
 fn packets_show_whether_a_mask_hands_them_to_another_cpu() {
-    if affinity::allowed().len() < 2 {
-        return;
-    }
     in_network(|| {
         let pair = Pair::new();
-        let cpus: Vec<usize> = affinity::allowed().iter().take(2).collect();
-        let (own, other) = (format!("{:x}", 1 << cpus[0]), format!("{:x}", 1 << cpus[1]));
+        let first = affinity::allowed().iter().next().unwrap();
+        let own = format!("{:x}", 1u64 << first);
         let queue = |queue: usize| device_file(&format!("queues/rx-{queue}/rps_cpus"));
         let set = |mask: &str| {
             for queue in 0..4 {
@@ -170,10 +168,13 @@ fn packets_show_whether_a_mask_hands_them_to_another_cpu() {
         let of = |what: &What, wanted: &str| effect(what, "0", wanted, &mut || pair.sends());
         shows(&still(&queue(0), "1", "0"), Force::NotShown, "0 packets came in on vA");
         shows_soon(|| of(&queue(0), "0"), Force::InForce);
-        set(&other);
-        shows_soon(|| of(&queue(0), &other), Force::InForce);
         set(&own);
         shows_soon(|| of(&queue(0), &own), Force::NotInForce);
+        // On a machine of one CPU there is nobody to hand packets to: what is in force is seen where there are two.
+        let Some(second) = affinity::online().iter().find(|cpu| *cpu != first) else { return };
+        let other = format!("{:x}", 1u64 << second);
+        set(&other);
+        shows_soon(|| of(&queue(0), &other), Force::InForce);
         // One queue's mask is 0 as it was wanted; the others still hand over.
         set(&other);
         write("/sys/class/net/vA/queues/rx-3/rps_cpus", "0");
@@ -375,7 +376,11 @@ fn a_connection_that_pauses_shows_whether_its_window_begins_slowly() {
         shows(&still(&file(idle), "1", "0"), Force::InForce, "before a pause");
         write(idle, "1");
         shows(&still(&file(idle), "1", "0"), Force::NotInForce, "before a pause");
-        if std::fs::write(control, "bbr").is_ok() {
+        // A kernel may be built without it; one that lists it takes it.
+        let is_taken = std::fs::write(control, "bbr").is_ok();
+        let listed = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
+        assert_eq!(is_taken, listed.contains("bbr"), "{listed}");
+        if is_taken {
             write(idle, "0");
             shows(&still(&file(idle), "1", "0"), Force::NotInForce, "bbr");
         }

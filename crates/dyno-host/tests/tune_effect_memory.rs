@@ -18,10 +18,9 @@ fn effect(wanted: &str) -> Effect {
 #[test]
 fn huge_pages_that_new_memory_does_not_get_are_not_in_force() {
     let enabled = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
-    if enabled.contains("[madvise]") || enabled.contains("[always]") {
-        let effect = effect("madvise");
-        assert_eq!(effect.force, Force::InForce, "{effect}");
-    }
+    let is_given = enabled.contains("[madvise]") || enabled.contains("[always]");
+    let given = effect("madvise");
+    assert_eq!(given.force, if is_given { Force::InForce } else { Force::NotInForce }, "{enabled}: {given}");
     child::no_huge_pages().unwrap();
     let none = effect("madvise");
     assert_eq!(none.force, Force::NotInForce, "{none}");

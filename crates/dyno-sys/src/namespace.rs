@@ -5,6 +5,7 @@
 
 use crate::Pid;
 use crate::errno::{checked, checked_long};
+use crate::proc;
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
@@ -139,6 +140,13 @@ pub fn can_make_network() -> io::Result<()> {
         checked(unsafe { libc::unshare(libc::CLONE_NEWNET) }).map(|_| ())
     });
     made.join().expect("the thread makes one call and does not panic")
+}
+
+/// Whether this process holds the capability that namespaces need. Who does and is refused one has met a fault: a test that passes
+/// over what it may not try asks here first.
+pub fn may_make_network() -> bool {
+    let status = proc::text("/proc/thread-self/status").unwrap_or_default();
+    proc::parse_capabilities(&status).iter().any(|name| name == "sys_admin")
 }
 
 /// Runs `work` on a thread in the network namespace of `pid`, with its devices under /sys. Its own tables are those of

@@ -194,7 +194,7 @@ mod tests {
             assert_eq!(difference.changed.keys().filter(of_network).count(), 0, "{:?}", difference.changed);
         });
         if let Err(error) = seen {
-            assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
+            assert!(!dyno_sys::namespace::may_make_network(), "{error}");
         }
     }
 }

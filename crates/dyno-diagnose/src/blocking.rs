@@ -36,11 +36,16 @@ const SERVE_SHARE_MIN: f64 = 0.75;
 const LOCK_CPU_MIN: f64 = 0.15;
 /// The same, where a fifth of the time is waited besides, or locks call the kernel.
 const LOCK_CPU_BESIDE: f64 = 0.10;
+/// Fewer turns a second cost less than a fifth of the time: a sleep and a wake-up are some 20 µs. What the other does
+/// between two turns is work, whoever does it.
+const TURNS_PER_S_MIN: f64 = 10_000.0;
 /// A call that puts this much on the disk is shared by many records already: the bytes take as long as the wait. Less than
 /// that is often one record in a page or two, written again with the next one.
 const GATHERED_BYTES: f64 = 65_536.0;
 /// Who gathers waits at most so often: every 10 ms.
 const OFTEN_PER_S: f64 = 100.0;
+/// Of what waits for a disk, what must wait for the word of a thread that is there for that thread to be what is advised on.
+const FLUSHED_MIN: f64 = 0.5;
 /// Of the time that waits for a disk, what reads must wait for it to be them that hold up.
 const READS_MIN: f64 = 0.75;
 /// Reads of this size wait for the disk and not for each other: the kernel reads ahead by as much.
@@ -59,33 +64,43 @@ const NO_WAITS: &str = "what threads waited for";
 /// Requests wait for a disk.
 pub(super) fn sync_io(facts: &Facts<'_>) -> Outcome {
     let Some(off) = &facts.off else { return Outcome::Unseen(NO_WAITS) };
-    let by_threads = off.weighted_share(|time| time.disk + time.behind_disk + time.syncing);
+    let by_threads =
+        off.weighted_share(|time| time.disk + time.behind_disk + time.for_flusher + time.syncing);
     // Goroutines that wait for a mutex held at the disk have no thread to wait with.
     let behind = facts.at_mutexes.as_ref().filter(|at| at.behind_disk && at.share >= WAIT_SHARE_MIN);
     let share = behind.map_or(by_threads, |at| at.share.max(by_threads));
     let direct = off.weighted_share(|time| time.disk + time.syncing);
     if share < WAIT_SHARE_MIN {
         let text = format!("{} of the working threads' time waits for a disk", percent(share));
-        return Outcome::Near(share / WAIT_SHARE_MIN, text);
+        return Outcome::near(&[(share, WAIT_SHARE_MIN)], text);
     }
     let draft = io_draft(facts, off, share, direct);
     if mostly_reads(off) {
         return reading(facts, draft);
     }
-    match bytes_per_call(facts, off) {
-        Some(bytes) if bytes >= GATHERED_BYTES && !waits_often(off) => Outcome::Noted(draft.fact(
-            format!("each call puts {bytes:.0} bytes on the disk: they are gathered already, the disk itself is what is left"),
-            bytes,
-            "bytes per call",
-        )),
-        Some(bytes) => Outcome::Found(draft.fact(
-            format!("each call puts {bytes:.0} bytes on the disk: many could share one"),
-            bytes,
-            "bytes per call",
-        )),
-        None => Outcome::Found(draft),
-    }
+    let bytes = bytes_per_call(facts, off);
+    let gathered = bytes.is_some_and(|bytes| bytes >= GATHERED_BYTES) && !waits_often(off);
+    let by_one = off.weighted_share(|time| time.for_flusher) >= FLUSHED_MIN * share;
+    let so = match () {
+        () if gathered => ": they are gathered already, the disk itself is what is left",
+        () if by_one => "",
+        () => ": many could share one",
+    };
+    let draft = match bytes {
+        Some(bytes) => {
+            let text = format!("each call puts {bytes:.0} bytes on the disk{so}");
+            draft.fact(text, bytes, "bytes per call")
+        }
+        None => draft,
+    };
+    let draft = if by_one { draft.instead(ANSWER_BEFORE) } else { draft };
+    if gathered { Outcome::Noted(draft) } else { Outcome::Found(draft) }
 }
+
+/// What is left to do where one thread gathers what many write.
+const ANSWER_BEFORE: &str = "one thread gathers already what others write: answer before the bytes are on the disk and say what a \
+                             crash may lose, or make each sync cheaper (a file that has its size already, fdatasync, a disk \
+                             whose memory outlives a loss of power)";
 
 /// Whether so many calls wait for the disk that they gather nothing, whatever else is written meanwhile by other ways.
 fn waits_often(off: &OffCpu<'_>) -> bool {
@@ -131,8 +146,9 @@ fn io_draft(facts: &Facts<'_>, off: &OffCpu<'_>, share: f64, direct: f64) -> Dra
     let top = disks.iter().find(|(what, _)| what.contains(" of ")).or(disks.first());
     let what = top.map_or("the disk".to_owned(), |(what, _)| (*what).clone());
     let held = off.weighted_share(|time| time.behind_disk);
+    let flushed = off.weighted_share(|time| time.for_flusher);
     // Threads run other goroutines while some wait: a share of one is no share of the other.
-    let (summary, of) = match share > direct + held {
+    let (summary, of) = match share > direct + held + flushed {
         true => (
             format!("{} of the goroutines that could work wait behind {what}", percent(share)),
             "the working threads' time",
@@ -168,6 +184,7 @@ fn io_draft(facts: &Facts<'_>, off: &OffCpu<'_>, share: f64, direct: f64) -> Dra
     } else {
         draft
     };
+    let draft = for_flusher(off, draft, flushed);
     let is_it = |path: &str| what.strip_suffix(path).is_some_and(|call| call.ends_with(" of "));
     let opened = facts.seen.files.iter().find(|(path, flags)| flags.contains("SYNC") && is_it(path));
     draft
@@ -176,6 +193,17 @@ fn io_draft(facts: &Facts<'_>, off: &OffCpu<'_>, share: f64, direct: f64) -> Dra
         .rung("log-ring")
         .at(top.and_then(|(_, wait)| wait.place.clone()))
         .specimen("sync-log")
+}
+
+/// What waits for the word of a thread that is at the disk, and which that is.
+fn for_flusher(off: &OffCpu<'_>, draft: Draft, share: f64) -> Draft {
+    let Some((tid, name, ns)) = off.flusher().filter(|_| share >= 0.01) else { return draft };
+    let there = percent(ns as f64 / off.window_ns);
+    let text = format!(
+        "{} waits for another thread to come back from the disk: {name} ({tid}) is there {there} of the time",
+        percent(share)
+    );
+    draft.fact(text, share, "share")
 }
 
 /// Bytes that each call which waited put on the disk, where writes are what is waited for: one call may wait several
@@ -246,7 +274,9 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
             percent(waited),
             percent(spent)
         );
-        return Outcome::Near((waited / WAIT_SHARE_MIN).max(spent / LOCK_CPU_MIN).min(1.0), text);
+        let of_thread = facts.off.as_ref().map_or(0.0, |off| contended_ns(off) / off.window_ns);
+        let waits = if little { (of_thread, CONTENDED_MIN) } else { (waited, WAIT_SHARE_MIN) };
+        return nearer_turns(facts, free, [waits, (spent, LOCK_CPU_MIN)], text);
     }
     Outcome::Found(lock_draft(facts, Class::LockContention, LockKind::Mutex, waited, spent))
 }
@@ -260,7 +290,7 @@ fn fills_cpus(facts: &Facts<'_>) -> bool {
 
 /// Two threads hand one thing to each other: each sleeps until the other wakes it.
 fn turns(facts: &Facts<'_>, free: bool) -> Option<Draft> {
-    let turns = facts.off.as_ref()?.turns().filter(|_| free)?;
+    let turns = facts.off.as_ref()?.turns().filter(|turns| free && turns.per_s >= TURNS_PER_S_MIN)?;
     let (one, other) = turns.threads;
     let summary = format!(
         "threads {one} and {other} run in turns: {:.0} times a second one sleeps until the other wakes it",
@@ -275,6 +305,18 @@ fn turns(facts: &Facts<'_>, free: bool) -> Option<Draft> {
         .next("let one thread do both parts (a call, a coroutine), or hand over many things at a time through a queue")
         .specimen("wait-notify");
     Some(draft)
+}
+
+/// What comes nearest to waiting at locks; or two threads that run in turns less often than would cost much.
+fn nearer_turns(facts: &Facts<'_>, free: bool, shares: [(f64, f64); 2], text: String) -> Outcome {
+    let turns = facts.off.as_ref().and_then(OffCpu::turns).filter(|_| free);
+    let turns = turns.map_or(0.0, |turns| turns.per_s);
+    let part = turns / TURNS_PER_S_MIN;
+    if shares.iter().all(|(share, line)| share / line < part) {
+        let text = format!("{text}; two threads run in turns, {turns:.0} times a second");
+        return Outcome::short(part, format!("{TURNS_PER_S_MIN:.0}"), text);
+    }
+    Outcome::near(&shares, text)
 }
 
 /// Threads wait for each other inside the allocator.
@@ -294,7 +336,7 @@ pub(super) fn allocator_contention(facts: &Facts<'_>) -> Outcome {
             percent(waited),
             percent(spent)
         );
-        return Outcome::Near((waited / WAIT_SHARE_MIN).max(spent / LOCK_CPU_MIN).min(1.0), text);
+        return Outcome::near(&[(both, WAIT_SHARE_MIN), (spent, LOCK_CPU_MIN)], text);
     }
     Outcome::Found(lock_draft(facts, Class::AllocatorContention, LockKind::Allocator, waited, spent))
 }
@@ -399,7 +441,7 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
         return Outcome::Found(draft.next("in an event loop no call may sleep or block: wait by the loop's own timers, or hand such work to threads"));
     }
     if sleepers < SLEEPERS_MIN || sleepers * 2 < workers {
-        return Outcome::Against(format!("{sleepers} of {workers} threads that work sleep most of the time"));
+        return short_of_a_pool(off, sleepers, asked_for(facts).is_some());
     }
     let summary = format!(
         "all {sleepers} workers {doing} most of the time while {} of the CPUs is free",
@@ -411,6 +453,21 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
         "threads",
     );
     pool(facts, draft)
+}
+
+/// Too few sleep for most of the time; how long they do says how near that is, where somebody waits for them.
+fn short_of_a_pool(off: &OffCpu<'_>, sleepers: usize, is_waited_for: bool) -> Outcome {
+    let works = |time: &&ThreadTime| time.run as f64 >= RUNS_MIN * off.window_ns;
+    let workers: Vec<&ThreadTime> = off.threads.values().filter(works).collect();
+    let slept = workers.iter().map(|time| time.sleep + time.answers).sum::<u64>() as f64;
+    let share = slept / off.window_ns / workers.len().max(1) as f64;
+    let many = workers.len();
+    let text = format!("{sleepers} of {many} threads that work sleep most of the time");
+    if !is_waited_for || many < SLEEPERS_MIN {
+        return Outcome::Against(text);
+    }
+    let text = format!("{text}; on average they do so for {} of it", percent(share));
+    Outcome::near(&[(share, SLEEP_SHARE_MIN)], text)
 }
 
 /// Threads that do something at their own pace sleep as a pool's do: it holds somebody up only where somebody waits for it.
@@ -695,19 +752,23 @@ mod tests {
         assert_eq!(scene.classes(), []);
     }
 
+    /// Planted fault: silence below the line (`nearer_turns` that never looks at turns).
     #[test]
     fn two_threads_that_run_in_turns_contend_and_a_barrier_of_four_does_not() {
-        let wait = |scene: Scene, tid: u32, by: u32, seconds: f64, lock: &str| {
-            let mut scene = scene.off(tid, WaitClass::Lock, "0x77;0x99;futex_wait_[k]", seconds).woken(
-                lock,
-                by,
-                "0x77;0x11;futex_wake_[k]",
-            );
-            scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap().samples = 200_000;
-            scene
+        let pair = |samples: u64| {
+            let mut pair = Scene::new(&[4.0, 4.0]).on("0x77", 100);
+            for (tid, by, lock) in [(1, 2, "0xa"), (2, 1, "0xb")] {
+                let way = format!("0x77;0x9{tid};futex_wait_[k]");
+                pair = pair.off(tid, WaitClass::Lock, &way, 5.0).woken(lock, by, "0x77;0x11;futex_wake_[k]");
+                pair.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap().samples = samples;
+            }
+            pair
         };
-        let pair = wait(wait(Scene::new(&[4.0, 4.0]).on("0x77", 100), 1, 2, 5.0, "0xa"), 2, 1, 5.0, "0xb");
-        assert_eq!(pair.classes(), [Class::LockContention]);
+        assert_eq!(pair(200_000).classes(), [Class::LockContention]);
+        let seldom = pair(40_000).diagnosed();
+        assert!(seldom.findings.is_empty());
+        let told = "two threads run in turns, 8000 times a second (a finding from 10000 on)";
+        assert!(seldom.nearest[0].by.ends_with(told), "{:?}", seldom.nearest);
         let mut four = Scene::new(&[4.0; 4]).on("run;work", 100);
         for tid in 1..=4 {
             for by in (1..=4).filter(|by| *by != tid) {

@@ -48,7 +48,14 @@ pub(super) fn user_hot_spot(facts: &Facts<'_>) -> Outcome {
                 .next("look at its place in a flame graph: dyno profile")
                 .at(Some(place)),
         ),
-        Some((place, share)) => Outcome::Against(format!("the hottest function, {place}, takes {} of the CPU", percent(share))),
+        Some((place, share)) => {
+            let text = format!(
+                "the hottest function, {place}, takes {} of the CPU; {} goes from node to node",
+                percent(share),
+                percent(facts.loop_share(chases))
+            );
+            Outcome::near(&[(facts.loop_share(chases), HOT_SHARE_MIN)], text)
+        }
         None => Outcome::Against("no user function was seen running".to_owned()),
     }
 }
@@ -76,9 +83,12 @@ fn one_function(facts: &Facts<'_>, on: &super::facts::OnCpu<'_>) -> Option<Draft
     )
 }
 
+fn chases(hot: &super::facts::Hot<'_>) -> bool {
+    hot.code.walk() == Walk::Chase
+}
+
 /// The CPU goes from node to node and compares: a search that a better index would not make.
 fn search(facts: &Facts<'_>) -> Option<Draft> {
-    let chases = |hot: &super::facts::Hot<'_>| hot.code.walk() == Walk::Chase;
     let share = facts.loop_share(chases);
     let hottest = facts.hottest(chases).filter(|_| share >= HOT_SHARE_MIN)?;
     let draft = Draft::new(Class::UserHotSpot, share, format!("{} of the CPU goes from node to node in {}", percent(share), hottest.place()))
@@ -106,7 +116,7 @@ pub(super) fn allocation_churn(facts: &Facts<'_>) -> Outcome {
     }
     if churn < WORK_SHARE_MIN {
         let text = format!("{} of the CPU takes memory and gives it back", percent(churn));
-        return Outcome::Near(churn / WORK_SHARE_MIN, text);
+        return Outcome::near(&[(churn, WORK_SHARE_MIN)], text);
     }
     let by = on.places(&[Cost::Allocation]);
     let draft = Draft::new(
@@ -149,7 +159,10 @@ pub(super) fn copying(facts: &Facts<'_>) -> Outcome {
     };
     let share = named + facts.loop_share(unnamed);
     if share < WORK_SHARE_MIN {
-        return Outcome::Near(share / WORK_SHARE_MIN, format!("{} of the CPU copies bytes", percent(share)));
+        return Outcome::near(
+            &[(share, WORK_SHARE_MIN)],
+            format!("{} of the CPU copies bytes", percent(share)),
+        );
     }
     let by = on.places(&[Cost::Copy]);
     Outcome::Found(
@@ -177,7 +190,7 @@ pub(super) fn formatting(facts: &Facts<'_>) -> Outcome {
     }
     if share < WORK_SHARE_MIN {
         let text = format!("{} of the CPU makes text of numbers", percent(share));
-        return Outcome::Near(share / WORK_SHARE_MIN, text);
+        return Outcome::near(&[(share, WORK_SHARE_MIN)], text);
     }
     let by = on.places(&[Cost::Format]);
     Outcome::Found(

@@ -12,10 +12,46 @@ pub(super) enum Outcome {
     Noted(Draft),
     /// It is not so, by this figure.
     Against(String),
-    /// It is not so, by a figure that is this part of what it would take.
-    Near(f64, String),
+    /// It is not so, by a figure that falls short of a line.
+    Near(Short),
     /// What it needs was not seen.
     Unseen(&'static str),
+}
+
+/// How far a figure falls short.
+pub(super) struct Short {
+    /// The part of what it would take.
+    pub(super) part: f64,
+    /// What it would take, for people.
+    pub(super) line: String,
+    /// The figure.
+    pub(super) by: String,
+}
+
+impl Outcome {
+    /// Any of these shares would do at its line: the one that comes nearest to it is told.
+    pub(super) fn near(shares: &[(f64, f64)], by: impl Into<String>) -> Outcome {
+        let part = |(share, line): &(f64, f64)| share / line;
+        let nearest = shares.iter().max_by(|a, b| part(a).total_cmp(&part(b)));
+        let (share, line) = nearest.copied().unwrap_or((0.0, 1.0));
+        Outcome::short(share / line, percent(line), by)
+    }
+
+    /// The same where the line is no share.
+    pub(super) fn short(part: f64, line: impl Into<String>, by: impl Into<String>) -> Outcome {
+        Outcome::Near(Short { part, line: line.into(), by: by.into() })
+    }
+}
+
+impl Short {
+    /// The figure and the line. One that is above its line falls short of something else, which the text says.
+    pub(super) fn in_words(&self) -> String {
+        if self.part < 1.0 {
+            format!("{} (a finding from {} on)", self.by, self.line)
+        } else {
+            self.by.clone()
+        }
+    }
 }
 
 /// A finding as a rule writes it; the order of findings and what was ruled out are not its business.

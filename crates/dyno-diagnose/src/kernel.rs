@@ -33,10 +33,8 @@ pub(super) fn filtered_syscalls(facts: &Facts<'_>) -> Outcome {
     let filters = facts.seen.process.seccomp_filters;
     let Some(share) = facts.cpu_share(&[Cost::Filter]) else { return facts.no_kernel_profile() };
     if share < FILTER_SHARE_MIN {
-        return Outcome::Against(format!(
-            "{filters} seccomp filters, {} of the CPU in filters and audit",
-            percent(share)
-        ));
+        let text = format!("{filters} seccomp filters, {} of the CPU in filters and audit", percent(share));
+        return Outcome::near(&[(share, FILTER_SHARE_MIN)], text);
     }
     let who = facts.on.as_ref().map(|on| on.seen_of(names::FILTER)).unwrap_or_default();
     Outcome::Found(
@@ -59,11 +57,10 @@ pub(super) fn packet_tap(facts: &Facts<'_>) -> Outcome {
     // Two taps cost as much as the threshold where no profile can show it.
     let costs = share >= TAP_SHARE_MIN || facts.on_both_sides().is_none() && taps.len() >= 2;
     if taps.is_empty() && share < TAP_SHARE_MIN || !costs || traffic == 0 {
-        return Outcome::Against(format!(
-            "{} sockets see every packet, {} of the CPU serves them",
-            taps.len(),
-            percent(share)
-        ));
+        let text =
+            format!("{} sockets see every packet, {} of the CPU serves them", taps.len(), percent(share));
+        let share = if traffic == 0 { 0.0 } else { share };
+        return Outcome::near(&[(share, TAP_SHARE_MIN)], text);
     }
     let owners: Vec<String> = taps
         .iter()
@@ -105,9 +102,12 @@ pub(super) fn wrong_core(facts: &Facts<'_>) -> Outcome {
     }
     let local_packets = all == 0 || (packets.device_packets as f64) < DEVICE_SHARE_MIN * all as f64;
     if local_packets {
-        return Outcome::Against(
-            "packets come over loopback, where the sender's CPU does the receiver's work".to_owned(),
-        );
+        let text = "packets come over loopback, where the sender's CPU does the receiver's work";
+        if handed_share < 0.01 {
+            return Outcome::Against(text.to_owned());
+        }
+        let text = format!("{text}; {} are handed from CPU to CPU", percent(handed_share));
+        return Outcome::near(&[(handed_share, HANDED_OVER_MIN)], text);
     }
     elsewhere(facts)
 }
@@ -174,7 +174,7 @@ pub(super) fn kernel_network(facts: &Facts<'_>) -> Outcome {
         percent(firewall + connects)
     );
     if path < NETWORK_SHARE_NOTED {
-        return Outcome::Against(text);
+        return Outcome::near(&[(firewall.max(connects), AVOIDABLE_SHARE_MIN)], text);
     }
     Outcome::Noted(
         Draft::new(Class::KernelNetwork, path, text)

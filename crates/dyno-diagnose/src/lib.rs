@@ -11,6 +11,7 @@ mod cpu;
 mod draft;
 mod equals;
 mod facts;
+mod flushers;
 mod frames;
 mod goroutines;
 mod idle;
@@ -109,10 +110,9 @@ pub fn diagnose(seen: &Observation) -> Diagnosed {
             Outcome::Found(draft) | Outcome::Alone(draft) => found.push((rule.depth, draft.finding)),
             Outcome::Noted(draft) => said.notes.push(draft.finding),
             Outcome::Against(by) => said.ruled_out.push(RuledOut { class: rule.class, by }),
-            Outcome::Near(part, by) => {
-                let out = RuledOut { class: rule.class, by };
-                near.push((part, out.clone()));
-                said.ruled_out.push(out);
+            Outcome::Near(short) => {
+                near.push((short.part, RuledOut { class: rule.class, by: short.in_words() }));
+                said.ruled_out.push(RuledOut { class: rule.class, by: short.by });
             }
             Outcome::Unseen(what) => said.not_looked_at.push(unseen(rule.class, what)),
         }
@@ -138,10 +138,9 @@ fn nearest(mut near: Vec<(f64, RuledOut)>) -> Vec<RuledOut> {
 /// Whether the target did next to nothing and nothing held it up either.
 fn nothing_ran(facts: &Facts<'_>) -> bool {
     let seen = facts.seen;
-    let waits = facts
-        .off
-        .as_ref()
-        .map_or(0, |off| off.sum(|time| time.disk + time.contended + time.behind_disk + time.allocator));
+    let waits = facts.off.as_ref().map_or(0, |off| {
+        off.sum(|time| time.disk + time.contended + time.behind_disk + time.for_flusher + time.allocator)
+    });
     let held = waits as f64 >= 0.01 * seen.duration_s * 1e9;
     // What waits for acknowledgements needs no CPU to be slow.
     let sending = seen.packets.as_ref().and_then(|packets| packets.sending).unwrap_or_default();
@@ -254,7 +253,7 @@ mod tests {
     use dyno_record::observation::{Packets, Sending};
     use dyno_record::profile::{SystemCall, WaitClass};
 
-    use crate::scene::{Scene, busy_load};
+    use crate::scene::{ROWS, Scene, busy_load};
 
     #[test]
     fn nothing_that_ran_gives_no_finding_and_says_so() {
@@ -327,6 +326,27 @@ mod tests {
         assert!(idle.notes.iter().any(|note| note.class == Class::AllocationChurn), "{:?}", idle.notes);
         assert_eq!(served(0.3, 60).classes(), [Class::AllocationChurn], "connections wait");
         assert_eq!(served(3.0, 0).classes(), [Class::AllocationChurn], "it does something");
+    }
+
+    /// Planted faults: a rule that is silent below its line (`Against` in place of `near`); the figure without its line.
+    #[test]
+    fn what_falls_just_short_of_a_line_is_told_with_both() {
+        for (stack, line, class) in [
+            ("main;work;malloc", 24, Class::AllocationChurn),
+            ("main;work;memcpy", 24, Class::Copying),
+            ("main;work;snprintf", 24, Class::Formatting),
+            ("main;work;asm_exc_page_fault_[k];clear_page_erms_[k]", 14, Class::PageFaults),
+            ("main;sched_yield;__x64_sys_sched_yield_[k]", 19, Class::Spinning),
+            ("main;write;do_syscall_64_[k];nft_do_chain_[k]", 9, Class::KernelNetwork),
+        ] {
+            let scene =
+                Scene::new(&[9.0, 9.0]).on("run;work", 100 - line).on(stack, line).hot(ROWS, 0.1, vec![]);
+            let said = scene.diagnosed();
+            assert!(said.findings.is_empty(), "{class}: {:?}", said.findings);
+            let nearest = &said.nearest[0];
+            assert_eq!(nearest.class, class);
+            assert!(nearest.by.ends_with(" on)") && nearest.by.contains(" (a finding from "), "{nearest:?}");
+        }
     }
 
     /// Two threads that wait for each other at a futex inside `around`.

@@ -8,8 +8,13 @@ use super::draft::{Draft, Outcome, percent};
 use super::facts::Facts;
 use super::waits::OffCpu;
 
-/// A thread that runs this share of the time is at its limit: the rest is what the scheduler takes for switching.
+/// A thread that has work for this share of the time, runs or waits for a CPU, is at its limit: the rest is what the scheduler
+/// takes for switching.
 const THREAD_FULL: f64 = 0.88;
+/// A thread that runs for less than half of the time is short of CPUs, and not of threads.
+const RUNS_HALF_MIN: f64 = 0.5;
+/// Waiting for a CPU that is told.
+const WAIT_TOLD_MIN: f64 = 0.01;
 /// CPUs that must be free before more threads could help: half of one.
 const FREE_CPUS_MIN: f64 = 0.4;
 /// The same as a share of what the target and those who ask it use: so much more the CPUs could do at most, since who asks
@@ -27,8 +32,9 @@ const ROUNDS_MIN: u64 = 20;
 /// asks again only after it was answered.
 pub(super) const WAITING_SHARE_MIN: f64 = 0.5;
 /// The same before a thread at its limit: what one client alone asks waits only while that thread does not run, an eighth
-/// of the time at most.
+/// of the time at most. Where it waits for a CPU for longer, twice as much as it does not run.
 const WAITING_BEFORE_FULL_MIN: f64 = 0.25;
+const WAITING_WHILE_IT_RUNS_NOT: f64 = 2.0;
 /// Share of the other threads' waits that the thread at its limit ended.
 const WAIT_FOR_IT_MIN: f64 = 0.3;
 /// Waiting of other threads below this share of the window is no waiting.
@@ -49,21 +55,28 @@ const HELD_MIN: f64 = 0.05;
 /// One thread is at its limit while CPUs are free. It is a finding only when something waits for that thread.
 pub(super) fn single_thread_limit(facts: &Facts<'_>) -> Outcome {
     let Some(free) = facts.spare_cpus() else { return Outcome::Unseen("how busy the CPUs were") };
-    let Some((busiest, share)) = facts.busiest() else {
+    let demands = facts.seen.threads.iter().map(|thread| Demand::of(facts, thread));
+    let demands: Vec<Demand<'_>> = demands.collect();
+    let Some(busiest) = demands.iter().max_by(|a, b| a.share().total_cmp(&b.share())) else {
         return Outcome::Unseen("the times of single threads");
     };
-    let full = facts.seen.threads.iter().filter(|thread| run_share(facts, thread) >= THREAD_FULL).count();
+    let full = demands.iter().filter(|demand| demand.share() >= THREAD_FULL).count();
     let gain = facts.gain_at_most().unwrap_or(0.0);
-    if share < THREAD_FULL || full > 1 || free < FREE_CPUS_MIN || gain < GAIN_MIN {
+    let is_worth = free >= FREE_CPUS_MIN && gain >= GAIN_MIN;
+    if full != 1 || !is_worth {
         let much = if gain < GAIN_MIN { format!(": {} more at most", percent(gain)) } else { String::new() };
-        let text = format!(
-            "the busiest thread runs {} of the time, {full} are full, {free:.1} CPUs are free{much}",
-            percent(share)
-        );
-        return Outcome::Against(text);
+        let text = format!("the busiest thread {busiest}, {full} are full, {free:.1} CPUs are free{much}");
+        let is_near = full == 0 && is_worth && who_waits(facts, busiest).is_some();
+        return if is_near {
+            Outcome::near(&[(busiest.share(), THREAD_FULL)], text)
+        } else {
+            Outcome::Against(text)
+        };
     }
-    let draft = Draft::new(Class::SingleThreadLimit, share * free.min(1.0), format!("thread {} ({}) runs {} of the time while {free:.1} CPUs are free", busiest.tid, busiest.name, percent(share)))
-        .fact(format!("the busiest thread runs {} of the time", percent(share)), share, "share of the time")
+    let (tid, name) = (busiest.thread.tid, &busiest.thread.name);
+    let summary = format!("thread {tid} ({name}) {busiest} while {free:.1} CPUs are free");
+    let draft = Draft::new(Class::SingleThreadLimit, busiest.share() * free.min(1.0), summary)
+        .fact(format!("the busiest thread {busiest}"), busiest.share(), "share of the time")
         .fact(format!("{free:.1} CPUs are used by nobody"), free, "CPUs")
         .fact(format!("with them {} more at most, who asks included", percent(gain)), gain, "of what is done")
         .next("a second thread or process for the same work, each with its own listener; or less work on that thread")
@@ -78,6 +91,37 @@ pub(super) fn single_thread_limit(facts: &Facts<'_>) -> Outcome {
     }
 }
 
+/// How much of the time a thread has work, as shares of the window: it runs, or it could and gets no CPU, whoever has it.
+struct Demand<'o> {
+    thread: &'o ThreadCost,
+    runs: f64,
+    waits: f64,
+}
+
+impl<'o> Demand<'o> {
+    fn of(facts: &Facts<'o>, thread: &'o ThreadCost) -> Demand<'o> {
+        let share = |ns: u64| ns as f64 / 1e9 / facts.seen.duration_s.max(1e-9);
+        // A quota keeps threads waiting that more of them would not help.
+        let held_ns = facts.seen.quota.as_ref().map_or(0, |quota| quota.throttled_ns);
+        let waits = share(thread.wait_ns.saturating_sub(held_ns));
+        Demand { thread, runs: share(thread.run_ns), waits }
+    }
+
+    fn share(&self) -> f64 {
+        if self.runs < RUNS_HALF_MIN { self.runs } else { self.runs + self.waits }
+    }
+}
+
+impl std::fmt::Display for Demand<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "runs {} of the time", percent(self.runs))?;
+        if self.waits < WAIT_TOLD_MIN {
+            return Ok(());
+        }
+        write!(f, " and waits {} of it for a CPU", percent(self.waits))
+    }
+}
+
 /// Share of the window that a thread ran, or would have run had others not been there.
 fn run_share(facts: &Facts<'_>, thread: &ThreadCost) -> f64 {
     let kept_off = thread.wait_ns as f64 * facts.crowd();
@@ -85,7 +129,7 @@ fn run_share(facts: &Facts<'_>, thread: &ThreadCost) -> f64 {
 }
 
 /// Who waits for a thread: connections that were refused, requests in line, other threads that it wakes.
-fn who_waits(facts: &Facts<'_>, busiest: &ThreadCost) -> Option<String> {
+fn who_waits(facts: &Facts<'_>, busiest: &Demand<'_>) -> Option<String> {
     let seen = facts.seen;
     let overflows =
         seen.packets.as_ref().map_or(0, |packets| packets.listen_overflows + packets.listen_drops);
@@ -95,10 +139,11 @@ fn who_waits(facts: &Facts<'_>, busiest: &ThreadCost) -> Option<String> {
     if let Some(load) = seen.load.as_ref().filter(|load| load.lost > 0) {
         return Some(format!("{} connections of the load were refused, reset or timed out", load.lost));
     }
+    let idle_while_asked = WAITING_WHILE_IT_RUNS_NOT * (1.0 - busiest.runs);
     requests_in_line(facts)
         .or_else(|| unread(facts))
-        .or_else(|| untaken(facts, WAITING_BEFORE_FULL_MIN))
-        .or_else(|| threads_wait(facts, busiest))
+        .or_else(|| untaken(facts, WAITING_BEFORE_FULL_MIN.max(idle_while_asked)))
+        .or_else(|| threads_wait(facts, busiest.thread))
 }
 
 /// Latency is many times what a request costs: the others stand in line before the thread.
@@ -222,7 +267,14 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
     if (foreign < FOREIGN_MIN || !felt) && steal < STEAL_MIN {
         let peers = share(host.peers_ns + asking_ns);
         if peers < FOREIGN_MIN {
-            return Outcome::Against(text);
+            // Both are needed: what falls shorter decides.
+            let felt = delay.map_or(f64::INFINITY, |delay| delay / DELAY_MIN);
+            let others = if foreign / FOREIGN_MIN <= felt {
+                (foreign, FOREIGN_MIN)
+            } else {
+                (felt * DELAY_MIN, DELAY_MIN)
+            };
+            return Outcome::near(&[others, (steal, STEAL_MIN)], text);
         }
         let text = format!("its own peers on this machine used {} of its CPUs' time", percent(peers));
         let draft = Draft::new(Class::NoisyNeighbor, peers, text)
@@ -256,7 +308,7 @@ pub(super) fn throttled(facts: &Facts<'_>) -> Outcome {
     let share = if quota.periods > 0 { quota.throttled as f64 / quota.periods as f64 } else { 0.0 };
     let text = format!("its quota held it in {} of {} periods", quota.throttled, quota.periods);
     if share < THROTTLED_MIN {
-        return Outcome::Against(text);
+        return Outcome::near(&[(share, THROTTLED_MIN)], text);
     }
     let cpus = quota.cpus.map_or_else(|| "a quota".to_owned(), |cpus| format!("a quota of {cpus} CPUs"));
     let held_ns = quota.throttled_ns as f64;
@@ -307,6 +359,61 @@ mod tests {
         assert_eq!(waiting.classes(), [Class::SingleThreadLimit]);
         let two = Scene::new(&[9.9, 9.9]).on("main;work", 100).load(busy_load());
         assert_eq!(two.classes(), []);
+    }
+
+    /// A thread runs and waits for a CPU for so many of ten seconds, while a client on the same machine runs for three, and
+    /// something waits at so many of a hundred looks.
+    fn demand(run_s: f64, wait_s: f64, rounds_waiting: u64) -> Scene {
+        let sending = Sending { rounds: 100, rounds_waiting, waiting: rounds_waiting, ..Sending::default() };
+        Scene::new(&[run_s]).on("main;work", 100).with(|seen| {
+            seen.threads[0].wait_ns = (wait_s * 1e9) as u64;
+            (seen.host.peers_ns, seen.host.own_ns) = (3 * S, S);
+            seen.packets = Some(Packets { sending: Some(sending), ..Packets::default() });
+        })
+    }
+
+    /// Planted fault: only the share of that waiting that is others' doing (`facts.crowd()` times `waits`).
+    #[test]
+    fn a_thread_that_waits_for_a_cpu_while_it_does_not_run_is_at_its_limit() {
+        let said = demand(8.4, 0.9, 80).diagnosed();
+        assert_eq!(
+            said.findings.iter().map(|found| found.class).collect::<Vec<_>>(),
+            [Class::SingleThreadLimit]
+        );
+        let summary = &said.findings[0].summary;
+        assert!(summary.contains("runs 84 % of the time and waits 9.0 % of it for a CPU"), "{summary}");
+        assert!(!demand(9.8, 0.0, 80).diagnosed().findings[0].summary.contains("waits"));
+    }
+
+    /// Planted faults: a quarter of the looks whatever the thread waits for (`WAITING_WHILE_IT_RUNS_NOT` of 0); a quota's
+    /// waiting taken for demand; so is that of a thread which hardly runs (`RUNS_HALF_MIN` of 0).
+    #[test]
+    fn what_waits_for_a_cpu_is_no_limit_of_one_thread_by_itself() {
+        assert_eq!(
+            demand(7.0, 2.5, 40).classes(),
+            [],
+            "one client that asks again finds it without a CPU as often"
+        );
+        assert_eq!(demand(7.0, 2.5, 70).classes(), [Class::SingleThreadLimit]);
+        assert_eq!(demand(4.0, 5.5, 100).classes(), [], "others keep it from running");
+        let held = |throttled_ns| {
+            let quota = Quota { cpus: Some(0.7), periods: 100, throttled: 60, throttled_ns };
+            demand(7.0, 2.5, 70).with(|seen| seen.quota = Some(quota)).classes()
+        };
+        assert_eq!(held(3 * S), [Class::Throttled]);
+    }
+
+    /// Planted fault: below the line nothing comes near (`is_near` false).
+    #[test]
+    fn a_thread_just_below_its_limit_is_told_as_what_came_nearest() {
+        let near = |waiting| demand(8.2, 0.4, waiting).diagnosed().nearest;
+        let told = near(80);
+        assert_eq!(told[0].class, Class::SingleThreadLimit);
+        assert!(
+            told[0].by.contains("runs 82 % of the time") && told[0].by.ends_with("(a finding from 88 % on)"),
+            "{told:?}"
+        );
+        assert!(near(10).iter().all(|out| out.class != Class::SingleThreadLimit), "nobody waits for it");
     }
 
     #[test]

@@ -46,7 +46,13 @@ pub(super) fn page_faults(facts: &Facts<'_>) -> Outcome {
     let process = &facts.seen.process;
     let (rate, unit) = facts.per(process.minor_faults + process.major_faults);
     if share < FAULT_SHARE_MIN && waited < FAULT_SHARE_MIN {
-        return Outcome::Against(format!("{rate:.0} page faults {unit}, {} of the CPU", percent(share)));
+        let text = format!("{rate:.0} page faults {unit}, {} of the CPU", percent(share));
+        let waits = percent(waited);
+        let text = match waited > share {
+            true => format!("{text}; {waits} of the working threads' time waits for pages"),
+            false => text,
+        };
+        return Outcome::near(&[(share.max(waited), FAULT_SHARE_MIN)], text);
     }
     if share < FAULT_SHARE_MIN {
         return Outcome::Found(waiting(facts, waited, (rate, unit)));
@@ -128,10 +134,8 @@ pub(super) fn tlb_reach(facts: &Facts<'_>) -> Outcome {
     let scattered = |hot: &Hot<'_>| matches!(hot.code.walk(), Walk::Scattered | Walk::Chase) && is_wide(hot);
     let share = facts.loop_share(scattered);
     let Some(hottest) = facts.hottest(scattered).filter(|_| share >= LOOP_SHARE_MIN) else {
-        return Outcome::Against(format!(
-            "{} of the samples lie in loops that jump all over its {mib} MiB",
-            percent(share)
-        ));
+        let text = format!("{} of the samples lie in loops that jump all over its {mib} MiB", percent(share));
+        return Outcome::near(&[(share, LOOP_SHARE_MIN)], text);
     };
     Outcome::Found(
         Draft::new(Class::TlbReach, share, format!("{} of the CPU jumps all over {mib} MiB in pages of 4 KiB", percent(share)))
@@ -173,10 +177,8 @@ pub(super) fn cache_misses(facts: &Facts<'_>) -> Outcome {
     let strides = |hot: &Hot<'_>| hot.code.skips(LINE_BYTES).is_some();
     let share = facts.loop_share(strides);
     let Some(hottest) = facts.hottest(strides).filter(|_| share >= LOOP_SHARE_MIN) else {
-        return Outcome::Against(format!(
-            "{} of the samples lie in loops that step over cache lines",
-            percent(share)
-        ));
+        let text = format!("{} of the samples lie in loops that step over cache lines", percent(share));
+        return Outcome::near(&[(share, LOOP_SHARE_MIN)], text);
     };
     let Some(bytes) = hottest.code.skips(LINE_BYTES) else { return Outcome::Unseen(NO_CODE) };
     Outcome::Found(
@@ -211,10 +213,9 @@ pub(super) fn false_sharing(facts: &Facts<'_>) -> Outcome {
         facts.hottest(in_shared).filter(|_| share >= LOOP_SHARE_MIN),
         shared.iter().max_by_key(|(_, stores)| stores.len()),
     ) else {
-        return Outcome::Against(format!(
-            "{} of the samples lie in loops that store where another thread stores",
-            percent(share)
-        ));
+        let text =
+            format!("{} of the samples lie in loops that store where another thread stores", percent(share));
+        return Outcome::near(&[(share, LOOP_SHARE_MIN)], text);
     };
     let together = at_the_same_time(facts, &threads(most));
     if together < TOGETHER_MIN {

@@ -40,7 +40,8 @@ pub(super) fn delayed_ack(facts: &Facts<'_>) -> Outcome {
             "at {} of {} looks at connections TCP kept small pieces back",
             sending.held, sending.looks
         );
-        return Outcome::Against(text);
+        let share = if sending.looks < LOOKS_MIN { 0.0 } else { share };
+        return Outcome::near(&[(share, HELD_SHARE_MIN)], text);
     }
     let is_one = share * sending.looks as f64 > sending.held as f64;
     let one = is_one.then(|| {

@@ -26,7 +26,7 @@ pub(super) fn spinning(facts: &Facts<'_>) -> Outcome {
             percent(share),
             percent(kernel)
         );
-        return Outcome::Against(text);
+        return Outcome::near(&[(share, SPIN_SHARE_MIN)], text);
     }
     let hottest = facts.hottest(waits);
     let place = hottest.map(Hot::place);

@@ -41,7 +41,7 @@ pub(super) fn syscall_heavy(facts: &Facts<'_>) -> Outcome {
     };
     let calls = Calls::of(facts);
     let reading = if kernel < KERNEL_SHARE_MIN { None } else { calls.waste(facts) };
-    let Some(waste) = reading else { return Outcome::Against(calls.against(kernel)) };
+    let Some(waste) = reading else { return calls.against(kernel) };
     let place = facts.on.as_ref().and_then(|on| {
         on.places(&[Cost::SystemCall, Cost::Files, Cost::Futex, Cost::Network]).first().cloned()
     });
@@ -235,9 +235,10 @@ impl Calls {
         Some(Waste { summary, next, is_answer: false })
     }
 
-    fn against(&self, kernel: f64) -> String {
-        let kernel = percent(kernel);
-        match (self.requests, self.all, self.per_cpu_s) {
+    /// Nothing to leave out, and what comes nearest to it.
+    fn against(&self, share: f64) -> Outcome {
+        let kernel = percent(share);
+        let text = match (self.requests, self.all, self.per_cpu_s) {
             (Some(requests), Some(all), _) => {
                 format!("{:.1} system calls per request, {kernel} of the CPU in the kernel", all / requests)
             }
@@ -246,7 +247,24 @@ impl Calls {
                 self.in_, self.out
             ),
             _ => format!("{kernel} of the CPU in the kernel; its calls were not counted"),
+        };
+        self.short_of(share, &text).unwrap_or(Outcome::Against(text))
+    }
+
+    /// Of calls for each request, those that come nearest to too many; what the kernel takes is needed as well.
+    fn short_of(&self, kernel: f64, text: &str) -> Option<Outcome> {
+        let (requests, all) = (self.requests?, self.all?);
+        let others = (all - self.in_ - self.out).max(0.0);
+        let kinds = [
+            (self.out / requests, OUT_PER_REQUEST_MAX, "that write"),
+            (self.in_ / requests, IN_PER_REQUEST_MAX, "that read"),
+            (others / requests, OTHERS_PER_REQUEST_MAX, "others"),
+        ];
+        let (many, most, kind) = kinds.into_iter().max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)))?;
+        if kernel / KERNEL_SHARE_MIN < many / most {
+            return Some(Outcome::near(&[(kernel, KERNEL_SHARE_MIN)], text));
         }
+        Some(Outcome::short(many / most, format!("{most}"), format!("{text}, {many:.1} {kind}")))
     }
 }
 

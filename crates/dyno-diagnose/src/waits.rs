@@ -9,6 +9,7 @@ use dyno_record::observation::Observation;
 use dyno_record::profile::{Frame, Origin, Profile, Stack, WaitClass};
 
 use super::equals::Equals;
+use super::flushers::{self, Waits};
 use super::frames::{crowd, is_own, leaf_first, own_place};
 use super::idle::{Idle, is_event_call};
 use super::names;
@@ -24,13 +25,15 @@ pub(super) struct ThreadTime {
     pub(super) allocator: u64,
     /// Locks whose holder waited for a disk.
     pub(super) behind_disk: u64,
+    /// Conditions and the like that a thread ended which was at a disk meanwhile.
+    pub(super) for_flusher: u64,
     pub(super) disk: u64,
     pub(super) fault: u64,
     pub(super) sleep: u64,
     pub(super) network: u64,
     /// Of it, what was spent in calls that wait for an answer, and not for something to do.
     pub(super) answers: u64,
-    /// Conditions, joins, barriers: nothing to do.
+    /// Conditions, joins, barriers: nothing to do, but for what a flusher ended.
     pub(super) awaiting: u64,
     /// Of `run`, what the kernel did to get bytes onto a disk before the call came back: `fsync` and its like.
     pub(super) syncing: u64,
@@ -87,6 +90,8 @@ pub(super) struct OffCpu<'o> {
     pub(super) disks: BTreeMap<String, DiskWait>,
     /// Waits at futexes by who waited and who ended them; a run-time's idle threads are not in it.
     handed: BTreeMap<(u32, u32), Handed>,
+    /// Of them those for something to do, or for a word that it is done.
+    awaited: Waits,
     /// Others' share of the CPU time that was used.
     crowd: f64,
     /// Waits that equals end.
@@ -122,9 +127,6 @@ const OWN_FUNCTIONS: usize = 4;
 const TURN_SHARE_MIN: f64 = 0.1;
 /// Of a thread's waits at futexes, those that the other thread must have ended for the two to be a pair.
 const PEER_SHARE_MIN: f64 = 0.8;
-/// Fewer turns a second cost less than a fifth of the time: a sleep and a wake-up are some 20 µs. What the other does
-/// between two turns is work, whoever does it.
-const TURNS_PER_S_MIN: f64 = 10_000.0;
 /// Of the window, what some thread must spend at a disk for the kernel's lock of a file to be held for it.
 const DISK_MET_MIN: f64 = 0.05;
 /// Both together run no longer than one CPU could: never at the same time.
@@ -141,6 +143,7 @@ impl<'o> OffCpu<'o> {
             locks: BTreeMap::new(),
             disks: BTreeMap::new(),
             handed: BTreeMap::new(),
+            awaited: Waits::new(),
             crowd: crowd(seen),
             equals: if seen.goroutines.is_some() { Equals::default() } else { Equals::of(profile, &idle) },
             is_go: seen.goroutines.is_some(),
@@ -155,6 +158,7 @@ impl<'o> OffCpu<'o> {
         off.tell_locks_from_waiting(&idle);
         off.find_holders_at_disks();
         off.share_out_locks();
+        off.find_flushers();
         off
     }
 
@@ -335,7 +339,15 @@ impl<'o> OffCpu<'o> {
             }
             let Some(lock) = self.lock_of(stack, &frames) else { continue };
             let (kind, behind_disk) = (lock.kind, lock.behind_disk);
-            let time = self.threads.entry(self.tid(stack)).or_default();
+            let tid = self.tid(stack);
+            if matches!(kind, LockKind::Await | LockKind::Unknown) {
+                let wakers = &self.profile.wakers;
+                let waker = stack.waker.and_then(|at| wakers.get(at as usize)).map_or(0, |waker| waker.tid);
+                let awaited = self.awaited.entry((tid, waker)).or_default();
+                awaited.ns += stack.weight_ns;
+                awaited.waits += stack.samples;
+            }
+            let time = self.threads.entry(tid).or_default();
             match kind {
                 LockKind::Mutex if behind_disk => time.behind_disk += stack.weight_ns,
                 LockKind::Mutex => time.contended += stack.weight_ns,
@@ -343,6 +355,31 @@ impl<'o> OffCpu<'o> {
                 LockKind::Await | LockKind::Unknown => time.awaiting += stack.weight_ns,
             }
         }
+    }
+
+    /// Who waits for the word of a thread that is at a disk waits for the disk.
+    fn find_flushers(&mut self) {
+        for (tid, ns) in flushers::waited_for(&self.awaited, &self.at_disks()) {
+            let time = self.threads.entry(tid).or_default();
+            (time.for_flusher, time.awaiting) = (ns, time.awaiting.saturating_sub(ns));
+        }
+    }
+
+    /// Threads that are at a disk for most of what they do, and how long.
+    fn at_disks(&self) -> BTreeMap<u32, u64> {
+        let is_mostly = |tid: u32| spent_at_disks(&self.threads, &BTreeSet::from([tid])) >= flushers::MOSTLY;
+        let at_disk = self.threads.iter().map(|(tid, time)| (*tid, time.disk + time.syncing));
+        let long = at_disk.filter(|(_, ns)| *ns as f64 >= DISK_MET_MIN * self.window_ns);
+        long.filter(|(tid, _)| is_mostly(*tid)).collect()
+    }
+
+    /// Of those who end others' waits the one that is there longest: its number, its name and its time there.
+    pub(super) fn flusher(&self) -> Option<(u32, &'o str, u64)> {
+        let ends = |tid: u32| self.awaited.keys().any(|(_, waker)| *waker == tid);
+        let (tid, ns) =
+            self.at_disks().into_iter().filter(|(tid, _)| ends(*tid)).max_by_key(|(_, ns)| *ns)?;
+        let name = self.profile.threads.iter().find(|thread| thread.tid == tid)?.name.as_str();
+        Some((tid, name, ns))
     }
 
     fn lock_of(&self, stack: &Stack, frames: &[&Frame]) -> Option<&Lock> {
@@ -369,11 +406,11 @@ impl<'o> OffCpu<'o> {
         by.into_iter().filter(|(_, waits)| *waits * 10 >= all).map(|(name, _)| name).collect()
     }
 
-    /// Two threads that run in turns: each waits for the other alone, often, and never do both run.
+    /// Two threads that run in turns: each waits for the other alone, and never do both run.
     pub(super) fn turns(&self) -> Option<Turns> {
         let pairs = self.handed.keys().filter(|(waiter, waker)| waiter < waker && *waiter > 0);
         let turns = pairs.filter_map(|(one, other)| self.turns_of(*one, *other));
-        turns.max_by(|a, b| a.share.total_cmp(&b.share))
+        turns.max_by(|a, b| a.per_s.total_cmp(&b.per_s))
     }
 
     fn turns_of(&self, one: u32, other: u32) -> Option<Turns> {
@@ -387,8 +424,7 @@ impl<'o> OffCpu<'o> {
         let run = |tid: u32| self.threads.get(&tid).map_or(0, |time| time.run);
         let together = (run(one) + run(other)) as f64 / self.window_ns.max(1.0);
         let turns = alone(there, one) && alone(back, other) && together <= TOGETHER_MAX;
-        let often = share >= TURN_SHARE_MIN && per_s >= TURNS_PER_S_MIN;
-        (turns && often).then_some(Turns { threads: (one, other), share, per_s })
+        (turns && share >= TURN_SHARE_MIN).then_some(Turns { threads: (one, other), share, per_s })
     }
 
     /// Sum over all threads.
@@ -430,6 +466,7 @@ impl ThreadTime {
             + self.contended
             + self.allocator
             + self.behind_disk
+            + self.for_flusher
             + self.disk
             + self.fault
     }

@@ -24,6 +24,8 @@ pub(super) struct Loop {
     accesses: Vec<Access>,
     /// The registers that each instruction writes.
     written: Vec<Vec<Register>>,
+    /// Whether a value goes on from turn to turn.
+    carries: bool,
 }
 
 /// One place in memory that the loop reads or writes each time round.
@@ -82,7 +84,8 @@ impl Loop {
         let mut info = InstructionInfoFactory::new();
         let accesses = way.iter().enumerate().flat_map(|(at, one)| accesses(&mut info, at, one)).collect();
         let written = way.iter().map(|instruction| written(&mut info, instruction)).collect();
-        Some(Loop { instructions: way, accesses, written })
+        let carries = carries(&mut info, &way);
+        Some(Loop { instructions: way, accesses, written, carries })
     }
 
     /// Where it begins.
@@ -99,9 +102,10 @@ impl Loop {
         let looks = self.accesses.iter().any(|access| access.reads && !access.own);
         let stores = self.accesses.iter().any(|access| access.writes && !access.reads && !access.own);
         let still = self.accesses.iter().all(|access| self.is_still(access));
-        // A loop that takes turns of a counter is work, or ends by itself; retries of an adaptive lock have `pause` in them.
-        let counts = !self.pauses() && self.counts();
-        short && alone && looks && !stores && still && !counts && !self.adds()
+        // A loop that counts, or makes a value of its last one, is work or ends by itself; retries of an adaptive lock have
+        // `pause` in them.
+        let works = !self.pauses() && self.carries;
+        short && alone && looks && !stores && still && !works && !self.adds()
     }
 
     /// Whether it is a hint to the CPU that the thread waits.
@@ -118,10 +122,6 @@ impl Loop {
     fn adds(&self) -> bool {
         let adds = [Mnemonic::Xadd, Mnemonic::Add, Mnemonic::Inc, Mnemonic::Sub, Mnemonic::Dec];
         self.instructions.iter().any(|one| is_atomic(one) && adds.contains(&one.mnemonic()))
-    }
-
-    fn counts(&self) -> bool {
-        self.written.iter().flatten().any(|register| self.step(*register).is_some())
     }
 
     /// How the reads follow each other; the most telling of all reads, those of the stack left out.
@@ -437,6 +437,52 @@ fn written(info: &mut InstructionInfoFactory, instruction: &Instruction) -> Vec<
     general.map(|one| one.register().full_register()).collect()
 }
 
+/// Whether some value is made of what it was a turn before, in whatever registers it lies meanwhile. What an atomic brings
+/// is news from memory.
+fn carries(info: &mut InstructionInfoFactory, way: &[Instruction]) -> bool {
+    let flows: Vec<Flow> = way.iter().map(|instruction| Flow::of(info, instruction)).collect();
+    (0..flows.len()).any(|at| comes_from(&flows, at, at, &mut BTreeSet::new()))
+}
+
+/// The registers that an instruction takes values from, and those that it gives values to; the stack's is in neither.
+#[derive(Default)]
+struct Flow {
+    from: Vec<Register>,
+    to: Vec<Register>,
+}
+
+impl Flow {
+    fn of(info: &mut InstructionInfoFactory, instruction: &Instruction) -> Flow {
+        if is_atomic(instruction) {
+            return Flow { from: Vec::new(), to: written(info, instruction) };
+        }
+        let mut flow = Flow::default();
+        for one in info.info(instruction).used_registers() {
+            let register = one.register().full_register();
+            let holds = register.is_gpr() || register.is_vector_register();
+            if !holds || register == Register::RSP {
+                continue;
+            }
+            let access = one.access();
+            let only_reads = matches!(access, OpAccess::Read | OpAccess::CondRead);
+            let only_writes = matches!(access, OpAccess::Write | OpAccess::CondWrite);
+            flow.from.extend((!only_writes).then_some(register));
+            flow.to.extend((!only_reads).then_some(register));
+        }
+        flow
+    }
+}
+
+/// Whether the value made at `at` was made of the one at `origin`, of this turn or the last.
+fn comes_from(flows: &[Flow], at: usize, origin: usize, seen: &mut BTreeSet<usize>) -> bool {
+    let count = flows.len();
+    flows[at].from.iter().any(|register| {
+        let mut before = (1..=count).map(|back| (at + count - back) % count);
+        let Some(maker) = before.find(|before| flows[*before].to.contains(register)) else { return false };
+        maker == origin || seen.insert(maker) && comes_from(flows, maker, origin, seen)
+    })
+}
+
 /// `add r, 16`, `sub r, 8`, `inc r`, `dec r`, `lea r, [r+16]`.
 fn constant_step(instruction: &Instruction, register: Register) -> Option<i64> {
     let own =
@@ -558,6 +604,17 @@ mod tests {
         ] {
             assert!(!around(code).only_waits(), "{name}");
         }
+    }
+
+    /// What V8 makes of `for (…) s = s * 31 + i`: each turn looks at the stack's limit, and the counter goes through another
+    /// register. Planted fault: only a register that steps by a constant counts.
+    #[test]
+    fn a_loop_that_hands_its_counter_through_registers_does_not_only_wait() {
+        let hash = ("458bcb4181f980841e000f8316000000456bc01f458d59014503c1493b65a077df", 0x1b);
+        let code = around(hash);
+        assert!(!code.only_waits() && code.walk() == Walk::Still);
+        // Two flags are looked at in turn, by way of one register: nothing goes on.
+        assert!(around(("488b074889c14839f174f5", 0x3)).only_waits());
     }
 
     #[test]

@@ -2,17 +2,20 @@
 
 #[path = "common/schema.rs"]
 mod schema;
+#[path = "common/verdict.rs"]
+mod verdict;
 
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use dyno_measure::series::Side;
-use dyno_record::climb::{Climb, RungVerdict};
+use dyno_record::climb::{Attempt, Climb, RungVerdict};
 use dyno_record::trial::{Schedule, Stage};
+use verdict::{interrupt, until_verdict};
 
 const DYNO: &str = env!("CARGO_BIN_EXE_dyno");
 
@@ -75,7 +78,7 @@ fn wait_for(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
         assert!(began.elapsed() < limit, "not within {limit:?}: {what}");
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -182,40 +185,53 @@ values = [{ name = "a", words = ["--naive"] }, { name = "b", words = ["--idle-ti
     assert_eq!(left_over(&folder), Vec::<String>::new());
 }
 
+/// One climb with two faults beside a rung that changes nothing: a proof that cannot tell its sides apart, and a side that
+/// dies. Neither is measured, so that the third has the time.
+fn climb_with_faults() -> &'static (Climb, String) {
+    static CLIMB: OnceLock<(Climb, String)> = OnceLock::new();
+    CLIMB.get_or_init(|| {
+        let _machine = alone();
+        let folder = Folder::new("faults");
+        let both = r#"{ kind = "command", argv = ["xargs", "-0n1", "-a", "/proc/{pid}/cmdline"], expect = "--idle-timeout" }"#;
+        let rung = |id: &str, value: &str, proof: &str| {
+            format!("\n[[rung]]\nid = \"{id}\"\nset = \"choice={value}\"\nclaim = \"a test\"\nproof = [{proof}]\n")
+        };
+        let never = r#", { name = "c", words = ["--idle-timeout", "never"] }]"#;
+        let dial = IDLE.strip_suffix(']').expect("its values are a list").to_owned() + never;
+        let faults = rung("both", "b", both) + &rung("dies", "c", IDLE_PROOF) + "[[rung]]";
+        folder.file("plan.toml", &plan(&dial, IDLE_PROOF).replacen("[[rung]]", &faults, 1));
+        let output = run(&folder, &["plan.toml", "--time", "24s", "--seed", "3"]);
+        let talk = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{talk}");
+        (record(&folder), talk)
+    })
+}
+
+/// One of its rungs.
+fn of_the_faults(rung: &str) -> &'static Attempt {
+    let (record, talk) = climb_with_faults();
+    let found = record.rungs.iter().find(|done| done.id == rung);
+    &found.unwrap_or_else(|| panic!("no rung {rung}: {talk}")).attempt
+}
+
 #[test]
 fn a_rung_that_changes_nothing_is_not_kept() {
-    let _machine = alone();
-    let folder = Folder::new("null");
-    folder.file("plan.toml", &plan(IDLE, IDLE_PROOF));
-    let output = run(&folder, &["plan.toml", "--time", "20s", "--seed", "3"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let verdict = record(&folder).rungs[0].attempt.verdict;
-    assert_ne!(verdict, RungVerdict::Kept);
-    assert_ne!(verdict, RungVerdict::NotApplied);
+    let attempt = of_the_faults("change");
+    assert!(attempt.pairs > 0, "{}: {}", attempt.verdict.words(), attempt.why);
+    assert_ne!(attempt.verdict, RungVerdict::Kept);
+    assert_ne!(attempt.verdict, RungVerdict::NotApplied);
 }
 
 #[test]
 fn a_proof_that_holds_on_both_sides_is_not_applied() {
-    let _machine = among_others();
-    let folder = Folder::new("both");
-    let proof = r#"{ kind = "command", argv = ["xargs", "-0n1", "-a", "/proc/{pid}/cmdline"], expect = "--idle-timeout" }"#;
-    folder.file("plan.toml", &plan(IDLE, proof));
-    let output = run(&folder, &["plan.toml", "--time", "20s"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let attempt = &record(&folder).rungs[0].attempt;
+    let attempt = of_the_faults("both");
     assert_eq!(attempt.verdict, RungVerdict::NotApplied);
     assert!(attempt.why.contains("cannot tell the sides apart"), "{}", attempt.why);
 }
 
 #[test]
 fn a_side_that_dies_is_a_failed_rung_with_its_last_words() {
-    let _machine = among_others();
-    let folder = Folder::new("dies");
-    let dial = IDLE.replace("61s", "never");
-    folder.file("plan.toml", &plan(&dial, IDLE_PROOF));
-    let output = run(&folder, &["plan.toml", "--time", "20s"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let attempt = &record(&folder).rungs[0].attempt;
+    let attempt = of_the_faults("dies");
     assert_eq!(attempt.verdict, RungVerdict::Failed);
     assert!(attempt.why.contains("exit status 2") && attempt.why.contains("never"), "{}", attempt.why);
 }
@@ -236,8 +252,8 @@ values = [{ name = "a", text = "Hello" }, { name = "b", text = "Hullo" }]"#;
         .replace("path = \"/json\"", "path = \"/index.html\"\nexpect_body = \"Hello\"")
         .replace(&own, nginx);
     folder.file("plan.toml", &whole);
-    let output = run(&folder, &["plan.toml", "--time", "12s"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let (code, talk) = until_verdict(climb(&folder, &["plan.toml", "--time", "20s"]), "change");
+    assert_eq!(code, Some(130), "{talk}");
     let attempt = &record(&folder).rungs[0].attempt;
     assert_eq!(attempt.verdict, RungVerdict::Failed, "{}", attempt.why);
     assert!(attempt.why.contains("Hullo"), "{}", attempt.why);
@@ -269,8 +285,8 @@ fn a_side_that_answers_less_is_a_failed_rung_where_the_plan_says_nothing_of_the_
     let plan =
         nginx(server, [&"x".repeat(4_000), "{}"], ANY_PROOF).replace("pid {dir}", "daemon off; pid {dir}");
     folder.file("plan.toml", &plan);
-    let output = run(&folder, &["plan.toml", "--time", "20s"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let (code, talk) = until_verdict(climb(&folder, &["plan.toml", "--time", "20s"]), "change");
+    assert_eq!(code, Some(130), "{talk}");
     let attempt = &record(&folder).rungs[0].attempt;
     assert_eq!(attempt.verdict, RungVerdict::Failed, "{}", attempt.why);
     assert!(attempt.why.contains("wrong answer") && attempt.why.contains("{}"), "{}", attempt.why);
@@ -304,8 +320,8 @@ fn a_page_that_only_the_change_has_proves_it() {
         .replace("location / {", "location = / {")
         .replace("pid {dir}", "daemon off; pid {dir}");
     folder.file("plan.toml", &plan);
-    let output = run(&folder, &["plan.toml", "--time", "20s"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let (code, talk) = until_verdict(climb(&folder, &["plan.toml", "--time", "20s"]), "change");
+    assert_eq!(code, Some(130), "{talk}");
     let attempt = &record(&folder).rungs[0].attempt;
     assert!(attempt.pairs > 0, "{}: {}", attempt.verdict.words(), attempt.why);
     assert!(attempt.proof.iter().all(|line| line.holds == (line.side == "b")), "{:?}", attempt.proof);
@@ -448,11 +464,6 @@ fn begun(folder: &Folder, arguments: &[&str]) -> Child {
 
 fn has_servers(folder: &Folder) -> bool {
     left_over(folder).iter().any(|process| process.contains(" serve "))
-}
-
-fn interrupt(child: &Child) {
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(sent.is_ok_and(|status| status.success()), "kill -INT");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::comparison::{Comparison, Sides};
 use super::off_block::off_block_words;
 use super::options::{ClimbError, Event};
 use super::pairs::{Asked, Outcome, Tried};
-use super::rules::{BURSTY, CONFIRM_Z, IN_TURN, LONG_PAIRS};
+use super::rules::{BURSTY, CONFIRM_Z, IN_TURN, LONG_PAIRS, RENEW_LONG_PAIRS};
 use super::time::{Pace, Until};
 use super::turned::{Kept, apply};
 use crate::dial::Setting;
@@ -46,15 +46,6 @@ fn bounds(schedule: Schedule) -> (usize, usize) {
     }
 }
 
-/// A pair of it lasts as long as this many pairs of short blocks.
-fn short_pairs(schedule: Schedule, pace: &Pace) -> u64 {
-    match schedule {
-        Schedule::LivePairs => 1,
-        Schedule::LongPairs => LONG_PAIRS,
-        Schedule::InTurn => (pace.turn_ns / pace.pair_ns.max(1)).max(1),
-    }
-}
-
 /// A kept rung that waits for its confirmation.
 struct Waiting {
     kept: Kept,
@@ -74,9 +65,29 @@ impl Waiting {
         self.wanted.map_or(most, |pairs| pairs.clamp(least, most))
     }
 
-    /// Its length in pairs of short blocks.
-    fn weight(&self, pace: &Pace) -> u64 {
-        self.pairs() as u64 * short_pairs(self.schedule, pace)
+    /// What one of its pairs takes, ns: as its own step showed, since a side may have to be turned for each block.
+    fn pair_ns(&self, pace: &Pace) -> u64 {
+        let pair_ns = match self.schedule {
+            Schedule::LivePairs => self.kept.pair_ns,
+            Schedule::LongPairs => LONG_PAIRS * self.kept.pair_ns,
+            Schedule::InTurn => pace.turn_ns,
+        };
+        pair_ns.max(1)
+    }
+
+    /// The same with its part of starting servers anew.
+    fn each_ns(&self, pace: &Pace) -> u64 {
+        let renewing_ns = match self.schedule {
+            Schedule::LivePairs => pace.open_ns / pace.renewed_after() as u64,
+            Schedule::LongPairs => pace.open_ns / RENEW_LONG_PAIRS as u64,
+            Schedule::InTurn => 0,
+        };
+        self.pair_ns(pace) + renewing_ns
+    }
+
+    /// What all of its pairs take, ns.
+    fn takes_ns(&self, pace: &Pace) -> u64 {
+        self.pairs() as u64 * self.each_ns(pace)
     }
 }
 
@@ -144,7 +155,7 @@ impl<M: Meter> Climber<'_, M> {
         }
     }
 
-    /// Those that need the fewest pairs come first: when time is short, most are confirmed; what is left goes to the rest.
+    /// Those that take the least time come first: when time is short, most are confirmed; what is left goes to the rest.
     /// Those that were not seen again, with what was read of them.
     fn turned_back_each(&mut self, each: Vec<Kept>) -> Result<Vec<(Kept, f64, String)>, ClimbError> {
         let all = each.len();
@@ -155,7 +166,7 @@ impl<M: Meter> Climber<'_, M> {
             let burning = waiting.iter_mut().filter(|one| self.burns(&one.settings));
             burning.for_each(|one| one.schedule = Schedule::InTurn);
             let pace = self.pace;
-            waiting.sort_by_key(|one| one.weight(&pace));
+            waiting.sort_by_key(|one| one.takes_ns(&pace));
             let pairs = self.allotted(&waiting);
             let Waiting { kept, schedule, .. } = waiting.remove(0);
             // What left meanwhile may have taken its ground away, and is in its setting no more.
@@ -201,15 +212,14 @@ impl<M: Meter> Climber<'_, M> {
     /// Pairs for the first of those that wait: what it wants where an equal share of the time left holds as much, so that a
     /// small effect behind it, which can never have enough, takes nothing away; its share by weight where that is more.
     fn allotted(&self, waiting: &[Waiting]) -> usize {
-        let first = &waiting[0];
-        assert!(waiting.iter().all(|one| one.weight(&self.pace) > 0), "a confirmation takes time");
-        let left_ns = self.clockwork.confirm_end_ns().saturating_sub(self.meter.now_ns());
-        let opening_ns = self.pace.open_ns * waiting.len() as u64;
-        let affordable = self.pace.pairs_in(left_ns.saturating_sub(opening_ns));
-        let equal = affordable / waiting.len() as u64;
-        let weight = first.weight(&self.pace);
-        let by_weight = affordable * weight / waiting.iter().map(|one| one.weight(&self.pace)).sum::<u64>();
-        let pairs = (weight.min(equal).max(by_weight) / short_pairs(first.schedule, &self.pace)) as usize;
+        let (first, pace) = (&waiting[0], &self.pace);
+        let opening_ns = pace.open_ns * waiting.len() as u64;
+        let left_ns = self.clockwork.confirm_end_ns().saturating_sub(self.meter.now_ns() + opening_ns);
+        let all_ns: u64 = waiting.iter().map(|one| one.takes_ns(pace)).sum();
+        assert!(all_ns > 0, "a confirmation takes time");
+        let equal_ns = left_ns / waiting.len() as u64;
+        let by_weight_ns = (left_ns as f64 * first.takes_ns(pace) as f64 / all_ns as f64) as u64;
+        let pairs = (first.takes_ns(pace).min(equal_ns).max(by_weight_ns) / first.each_ns(pace)) as usize;
         match first.schedule {
             Schedule::LivePairs => pairs.clamp(PAIRS_MIN, PAIRS_MAX),
             Schedule::LongPairs => pairs.clamp(BURSTY.first, BURSTY.last),
@@ -223,15 +233,15 @@ impl<M: Meter> Climber<'_, M> {
         let each = self.kept.iter().map(|kept| self.waits(kept)).map(|one| match one.schedule {
             Schedule::LivePairs => {
                 let again_ns = if any_long { self.pace.of_long_pairs(BURSTY.first) } else { 0 };
-                self.pace.of_pairs(one.pairs()) + again_ns
+                self.pace.open_ns + one.takes_ns(&self.pace) + again_ns
             }
-            Schedule::LongPairs => self.pace.of_long_pairs(one.pairs()),
-            Schedule::InTurn => self.pace.turn_ns * one.pairs() as u64,
+            Schedule::LongPairs | Schedule::InTurn => one.takes_ns(&self.pace),
         });
         each.sum()
     }
 
     fn confirm(&mut self, one: Waiting, pairs: usize, words: &str) -> Result<Seen, ClimbError> {
+        let allotted_ns = pairs as u64 * one.pair_ns(&self.pace);
         let Waiting { kept, settings, schedule, .. } = one;
         let least_ns = match schedule {
             Schedule::InTurn => self.pace.of_turns(),
@@ -255,7 +265,7 @@ impl<M: Meter> Climber<'_, M> {
         };
         let is_there = settings_stand(&rung, &comparison);
         let proofs = if is_there { &rung.proofs[..] } else { &[] };
-        match self.confirmed(&comparison, proofs, pairs, &asked) {
+        match self.confirmed(&comparison, proofs, pairs, allotted_ns, &asked) {
             Ok(Tried { trial, outcome }) => self.conclude(&kept, Some(trial), outcome),
             Err((side, trouble)) => self.conclude(&kept, None, Outcome::Trouble(side, trouble)),
         }
@@ -290,14 +300,16 @@ impl<M: Meter> Climber<'_, M> {
         pairs: usize,
         words: &str,
     ) -> Result<Result<(), String>, ClimbError> {
-        let Waiting { settings, .. } = self.waits(kept);
-        let schedule = if self.burns(&settings) { Schedule::InTurn } else { Schedule::LivePairs };
+        let one = self.waits(kept);
+        let schedule = if self.burns(&one.settings) { Schedule::InTurn } else { Schedule::LivePairs };
+        let one = Waiting { schedule, ..one };
+        let allotted_ns = pairs as u64 * one.pair_ns(&self.pace);
         let least_ns =
             if schedule == Schedule::InTurn { self.pace.of_turns() } else { self.pace.of_pairs(PAIRS_MIN) };
         if self.confirming_left_ns() < least_ns {
             return Ok(Err("no time was left to see what it does under the plan's".into()));
         }
-        let arms = self.confirming_sides(rung, settings);
+        let arms = self.confirming_sides(rung, one.settings);
         let load = self.plan.load.clone();
         let comparison = Comparison { arms, schedule, rule: once(schedule, pairs), load };
         let asked = Asked {
@@ -308,7 +320,7 @@ impl<M: Meter> Climber<'_, M> {
             metric: Metric::CpuPerRequest,
             until: Until::at(self.clockwork.total_begins_ns()),
         };
-        let outcome = match self.confirmed(&comparison, &[], pairs, &asked) {
+        let outcome = match self.confirmed(&comparison, &[], pairs, allotted_ns, &asked) {
             Ok(tried) => tried.outcome,
             Err((side, trouble)) => Outcome::Trouble(side, trouble),
         };
@@ -346,10 +358,10 @@ impl<M: Meter> Climber<'_, M> {
         comparison: &Comparison<Sides>,
         proofs: &[Proof],
         pairs: usize,
+        allotted_ns: u64,
         asked: &Asked<'_>,
     ) -> Result<Tried, (Side, Trouble)> {
-        let (began_ns, schedule) = (self.meter.now_ns(), comparison.schedule);
-        let allotted_ns = pairs as u64 * short_pairs(schedule, &self.pace) * self.pace.pair_ns;
+        let began_ns = self.meter.now_ns();
         let tried = self.turned_back_and_not(comparison, proofs, pairs, asked)?;
         let Outcome::OffBlock(percent) = tried.outcome else { return Ok(tried) };
         if self.confirming_left_ns() < self.pace.of_turns() {

@@ -204,7 +204,7 @@ fn kept(climber: &mut Climber<'_, Idle>, record: RungRecord) -> Kept {
     let from = climber.standing.get(&rung.dial).to_owned();
     let turned = vec![Turned { dial: rung.dial.clone(), from, to: rung.to.clone() }];
     climber.record.rungs.push(record);
-    Kept { rung: 0, turned }
+    Kept { rung: 0, turned, pair_ns: climber.pace.pair_ns }
 }
 
 #[test]

@@ -161,7 +161,7 @@ impl<M: Look> Climber<'_, M> {
                 let attempt = self.attempt(rung, &change, stage, pass, until)?;
                 self.record.rungs[slot].bundle.clone_from(&change.bundle);
                 if attempt.verdict == RungVerdict::Kept {
-                    self.kept.push(Kept { rung: slot, turned: change.turned });
+                    self.kept.push(Kept { rung: slot, turned: change.turned, pair_ns: self.pace.pair_ns });
                 }
                 attempt
             }

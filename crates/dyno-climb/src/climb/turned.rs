@@ -24,6 +24,8 @@ pub(crate) struct Kept {
     pub(crate) rung: usize,
     /// Dials that it turned, with the values before and after.
     pub(crate) turned: Vec<Turned>,
+    /// What a pair of short blocks of its step took, ns.
+    pub(crate) pair_ns: u64,
 }
 
 impl Kept {

@@ -215,6 +215,27 @@ fn confirmations_in_turn_share_the_time() {
     assert!(confirmed > 2.8, "{confirmed}");
 }
 
+/// Sides whose ground is made anew for each block, and others for which nothing is: what a pair takes is each rung's own.
+/// Planted fault: all pairs take what those of the last step took, and the last ones that wait have no time.
+#[test]
+fn confirmations_whose_ground_takes_time_leave_the_others_theirs() {
+    let (dear, cheap) = (["rules=on", "queue=on", "taps=on"], ["first=on", "second=on", "third=on"]);
+    let plan = ladder(&[dear, cheap].concat());
+    let climbs = over_seeds(10, |seed| {
+        let world = World::new(Weather::Quiet, seed);
+        let world = dear
+            .iter()
+            .fold(world, |world, rung| world.with(rung, Does::Ground(0.2)).with(rung, Does::Cpu(-20.0)));
+        let world = cheap.iter().fold(world, |world, rung| world.with(rung, Does::Cpu(-8.0)));
+        whole(&plan, &options(seed, 150), world)
+    });
+    for climbed in &climbs {
+        let left = climbed.record.rungs.iter().filter(|rung| rung.leave_one_out.is_none());
+        let left: Vec<_> = left.map(|rung| (&rung.id, &rung.attempt.why)).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
 /// Side by side takes the whole share until it is seen; the share was for short pairs.
 #[test]
 fn what_is_seen_to_burn_gets_the_time_to_be_judged_in_turn() {

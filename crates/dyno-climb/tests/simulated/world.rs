@@ -84,6 +84,9 @@ pub(crate) enum Does {
     Cut(f64),
     /// 100 ms burnt at once, every so many seconds, load or not.
     Pulse(f64),
+    /// What it takes to make such a ground or to take it away where the block before stood on another, seconds: rules that
+    /// are loaded, a device that is set.
+    Ground(f64),
 }
 
 /// What a proof reads, where it is not the truth.
@@ -188,6 +191,8 @@ pub(crate) struct World {
     /// Blocks since something else was done: odd ones are the second of their pair.
     run: u64,
     last_arm: Option<u64>,
+    /// What the last block stood on.
+    ground: Setting,
     /// Settings that served blocks, with how many.
     served: BTreeMap<Setting, u64>,
 }
@@ -228,6 +233,7 @@ impl World {
             calls: 0,
             run: 0,
             last_arm: None,
+            ground: Setting::default(),
             served: BTreeMap::new(),
         }
     }
@@ -385,6 +391,17 @@ impl World {
         arm
     }
 
+    fn change_ground(&mut self, setting: &Setting) {
+        for (when, does) in &self.effects {
+            if let Does::Ground(seconds) = does
+                && stands(&self.ground, when) != stands(setting, when)
+            {
+                self.now_ns += (seconds * 1e9) as u64;
+            }
+        }
+        self.ground = setting.clone();
+    }
+
     /// What the arm's setting means for it.
     fn resolve(&mut self, arm: &mut Arm) {
         (arm.background, arm.pulse_ns) = (0.0, f64::INFINITY);
@@ -400,6 +417,7 @@ impl World {
                 Does::Background(percent) => arm.background += percent / 100.0,
                 Does::Cut(percent) => arm.cut = percent / 100.0,
                 Does::Pulse(seconds) => arm.pulse_ns = seconds * 1e9,
+                Does::Ground(_) => {}
                 Does::Wander(percent) => arm.wander = log_of_percent(*percent),
                 Does::Ageing(percent) => arm.ageing += log_of_percent(*percent) / 1e10,
                 Does::WarmUp(percent, seconds) => arm.warm_up = (log_of_percent(*percent), seconds * 1e9),
@@ -520,6 +538,7 @@ impl Meter for World {
             let passed = (self.now_ns - arm.wandered.1) as f64 / 3e9;
             arm.wandered = (moved(arm.wandered.0, passed, &mut self.rng), self.now_ns);
         }
+        self.change_ground(&arm.setting);
         let cost_ns = (self.cost_of_block(arm, slices) + arm.wander * arm.wandered.0).exp();
         self.run += 1;
         self.last_arm = Some(arm.id);

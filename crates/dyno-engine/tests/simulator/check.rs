@@ -131,36 +131,13 @@ fn check_client(world: &World, id: usize, calls: &mut Vec<Call>, unanswered: &mu
                 }
             }
             Step::Reject { statuses, head, .. } => match reply {
-                Some(reply) if reply.status == 429 && may_be_limited(head.as_deref()) => {
-                    head.iter().for_each(|head| check_limited(world, id, head, reply));
-                }
-                Some(reply) => {
-                    let is_given_up = may_give_up(world, reply.status);
-                    let is_known = statuses.contains(&reply.status) || is_given_up;
-                    assert!(is_known && reply.closes, "client {id}: {} for {step:?}", reply.status);
-                    let may_be_early = if is_given_up { MayBeEarly::Yes } else { MayBeEarly::No };
-                    check_words(world, id, head.as_deref(), reply, may_be_early);
-                }
+                Some(reply) => check_refused(world, id, statuses, head.as_deref(), reply),
                 None => {
                     assert!(is_over || !must_be_answered(world, id), "client {id}: nobody refused {step:?}");
                 }
             },
-            Step::Incomplete { kind, head } => {
-                // What no route takes, as `OPTIONS *`, is answered before its body comes, to who asked (RFC 9110 §10.1.1).
-                let refused =
-                    head.as_deref().filter(|head| kind.expect_continue && !is_routed(world, &call_of(head)));
-                let is_late = |reply: &Reply| reply.status == 408 && world.scenario.mode == Mode::Slow;
-                match (reply, refused) {
-                    (None, _) => {}
-                    (Some(reply), _) if reply.status == 429 && may_be_limited(head.as_deref()) => {
-                        head.iter().for_each(|head| check_limited(world, id, head, reply));
-                    }
-                    (Some(reply), _) if may_give_up(world, reply.status) || is_late(reply) => {
-                        check_words(world, id, head.as_deref(), reply, MayBeEarly::Yes);
-                    }
-                    (Some(reply), Some(head)) if reply.closes => check_unrouted(world, id, head, reply),
-                    _ => panic!("client {id}: an answer to half a request: {reply:?}"),
-                }
+            Step::Incomplete { head, .. } => {
+                reply.iter().for_each(|reply| check_half(world, id, head.as_deref(), reply));
             }
         }
         is_over |= reply.is_some_and(|reply| reply.closes);
@@ -168,6 +145,41 @@ fn check_client(world: &World, id: usize, calls: &mut Vec<Call>, unanswered: &mu
     // Whoever sends an empty line and no more has begun a request, of which the model knows nothing.
     let beyond = finals.next().is_none_or(|reply| may_be_late && [408, 503].contains(&reply.status));
     assert!(beyond, "client {id}: a reply that nobody asked for");
+}
+
+/// What no route takes, as `OPTIONS *`, is answered before its body comes, to who asked (RFC 9110 §10.1.1): whatever that body
+/// would have been.
+fn answered_at_its_head<'h>(world: &World, head: Option<&'h Request>, reply: &Reply) -> Option<&'h Request> {
+    head.filter(|head| reply.closes && head.expect_continue && !is_routed(world, &call_of(head)))
+}
+
+/// A reply to what is to be refused.
+fn check_refused(world: &World, id: usize, statuses: &[u16], head: Option<&Request>, reply: &Reply) {
+    if reply.status == 429 && may_be_limited(head) {
+        return head.iter().for_each(|head| check_limited(world, id, head, reply));
+    }
+    let is_given_up = may_give_up(world, reply.status);
+    if is_given_up || statuses.contains(&reply.status) {
+        assert!(reply.closes, "client {id}: it goes on behind what was refused: {reply:?}");
+        let may_be_early = if is_given_up { MayBeEarly::Yes } else { MayBeEarly::No };
+        return check_words(world, id, head, reply, may_be_early);
+    }
+    let head = answered_at_its_head(world, head, reply);
+    let head = head.unwrap_or_else(|| panic!("client {id}: {statuses:?} is due, not {reply:?}"));
+    check_unrouted(world, id, head, reply);
+}
+
+/// A reply to a request of which some is missing.
+fn check_half(world: &World, id: usize, head: Option<&Request>, reply: &Reply) {
+    if reply.status == 429 && may_be_limited(head) {
+        return head.iter().for_each(|head| check_limited(world, id, head, reply));
+    }
+    if may_give_up(world, reply.status) || reply.status == 408 && world.scenario.mode == Mode::Slow {
+        return check_words(world, id, head, reply, MayBeEarly::Yes);
+    }
+    let head = answered_at_its_head(world, head, reply);
+    let head = head.unwrap_or_else(|| panic!("client {id}: an answer to half a request: {reply:?}"));
+    check_unrouted(world, id, head, reply);
 }
 
 /// The replies. Who was so slow that only a letter of HEAD had come when it was told 408 was not known to ask for a head.

@@ -148,7 +148,8 @@ fn io_draft(facts: &Facts<'_>, off: &OffCpu<'_>, share: f64, direct: f64) -> Dra
     let held = off.weighted_share(|time| time.behind_disk);
     let flushed = off.weighted_share(|time| time.for_flusher);
     // Threads run other goroutines while some wait: a share of one is no share of the other.
-    let (summary, of) = match share > direct + held + flushed {
+    let goroutines = facts.at_mutexes.as_ref().filter(|at| at.behind_disk);
+    let (summary, of) = match goroutines.is_some_and(|at| at.share >= share) {
         true => (
             format!("{} of the goroutines that could work wait behind {what}", percent(share)),
             "the working threads' time",
@@ -166,7 +167,6 @@ fn io_draft(facts: &Facts<'_>, off: &OffCpu<'_>, share: f64, direct: f64) -> Dra
         let mean_us = wait.ns as f64 / 1e3 / wait.waits.max(1) as f64;
         draft.fact(format!("{what}: {} waits of {mean_us:.0} µs on average", wait.waits), mean_us, "µs")
     });
-    let goroutines = facts.at_mutexes.as_ref().filter(|at| at.behind_disk);
     let draft = match goroutines {
         Some(at) => draft.fact(
             format!("{:.1} goroutines wait for mutexes whose holder waits for the disk: the lock is not the cause", at.waiting),

@@ -105,6 +105,9 @@ mod tests {
         let text = format!("{:?}", said.findings[0]);
         assert!(text.contains("waits for another thread to come back from the disk: t (5)"), "{text}");
         assert!(text.contains("one thread gathers already"), "{text}");
+        // Fault: parts that do not add up to the whole by a rounding, told as goroutines'.
+        let wholly = commits(9.1, 9.3, |_| 5).diagnosed().findings.remove(0).summary;
+        assert!(wholly.contains("of the working threads' time"), "{wholly}");
         // Few requests: each of them waits all the same.
         assert_eq!(commits(2.0, 2.2, |_| 5).classes(), [Class::SyncIo]);
     }

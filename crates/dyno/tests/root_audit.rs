@@ -118,16 +118,13 @@ fn ten_thousand_rules_a_read_only_proc_no_sys_and_odd_names_are_all_audited() {
     let script = "ip link add '<img>$(x)' type veth peer name 'a\"b' && ip link set '<img>$(x)' up
 { echo 'table inet t { chain c { type filter hook input priority 0;'
 for n in $(seq 10000); do echo ip saddr 10.$((n / 65536)).$((n / 256 % 256)).$((n % 256)) drop; done
-echo '}'; echo '}'; } | nft -f - || { echo no nftables; exit; }
+echo '}'; echo '}'; } | nft -f - || exit 1
 DYNO audit --json; echo
 mount -o bind,ro /proc/sys /proc/sys && DYNO audit --json; echo
 umount -l /sys; DYNO audit --json; echo";
     let ended = in_a_namespace(script);
-    if ended.out.contains("no nftables") {
-        return;
-    }
     let audits: Vec<Audit> = ended
-        .out
+        .done()
         .lines()
         .filter(|line| !line.is_empty())
         .map(|line| serde_json::from_str(line).unwrap())

@@ -414,19 +414,14 @@ tune rollback --yes; tune diff $D/before; echo again $?",
     assert!(ended.err.contains("only one may at a time"), "{ended:?}");
 }
 
-/// Killed at the n-th system call that changes something, n going up until a run comes through: once dyno alone, so that its
-/// keeper undoes it, and once with all its processes, so that the journal is all that is left. The rollback is killed at its
-/// n-th call too, twice, before one comes through.
+/// Killed at the n-th system call that changes something, n going up until a run comes through: dyno `alone`, or `all` its
+/// processes. The rollback is killed at its n-th call too, twice, before one comes through.
 ///
 /// Planted fault: the line of the journal is written after the setting; then the call between the two leaves it changed.
-#[test]
-#[ignore = "needs root: CAP_SYS_ADMIN, and strace"]
-fn a_kill_at_any_system_call_of_apply_and_rollback_leaves_the_host_as_it_was() {
-    let folder = Folder::new("kills");
-    // Some hundred runs of the program: minutes, and each of them has its own end.
-    let mut every = lab(
-        &folder,
-        "command -v strace >/dev/null || { echo no strace; exit 9; }
+fn killed_at_each_call(how: &str) {
+    let folder = Folder::new(how);
+    // Some hundred runs of the program: half a minute and more, and each of them has its own end.
+    let script = "command -v strace >/dev/null || { echo no strace; exit 9; }
 ids='net.rps:vA net.tso:vA net.idle'
 # strace counts each call by itself; of those that facts are read with too the last ones are ours.
 last() { strace -o $D/calls -e trace=$1 DYNO tune apply $ids --state $D/state --yes >/dev/null 2>&1; grep -c \"^$1\" $D/calls; tune rollback --yes >/dev/null 2>&1; }
@@ -438,32 +433,43 @@ runs=0
 for call in write fdatasync mkdir sendmsg sendto; do
   first=1
   test $call = sendto && first=$(($(last sendto) - 10))
-  for how in alone all; do
-    for n in $(seq $first 400); do
-      $how strace -o /dev/null -e trace=$call -e inject=$call:signal=KILL:when=$n DYNO tune apply $ids --state $D/state --yes >/dev/null 2>&1
-      applied=$?
-      die $call $n DYNO tune rollback --state $D/state --yes >/dev/null 2>&1
-      die $call $n DYNO tune rollback --state $D/state --yes >/dev/null 2>&1
-      for try in $(seq 100); do
-        tune rollback --yes >$D/said 2>&1 && break
-        grep -q 'only one may' $D/said || break
-      done
-      tune diff $D/before --json >$D/diff || { echo differs $call $how $n; cat $D/diff $D/said; exit 8; }
-      tune status | grep -q 'holds no change' || { echo left $call $how $n; tune status; exit 7; }
-      runs=$((runs + 1))
-      test $applied = 0 && break
+  for n in $(seq $first 400); do
+    $how strace -o /dev/null -e trace=$call -e inject=$call:signal=KILL:when=$n DYNO tune apply $ids --state $D/state --yes >/dev/null 2>&1
+    applied=$?
+    die $call $n DYNO tune rollback --state $D/state --yes >/dev/null 2>&1
+    die $call $n DYNO tune rollback --state $D/state --yes >/dev/null 2>&1
+    for try in $(seq 100); do
+      tune rollback --yes >$D/said 2>&1 && break
+      grep -q 'only one may' $D/said || break
     done
-    echo $call $how came through at $n
+    tune diff $D/before --json >$D/diff || { echo differs $call $how $n; cat $D/diff $D/said; exit 8; }
+    tune status | grep -q 'holds no change' || { echo left $call $how $n; tune status; exit 7; }
+    runs=$((runs + 1))
+    test $applied = 0 && break
   done
+  echo $call $how came through at $n
 done
-echo runs $runs",
-    );
+echo runs $runs";
+    let mut every = lab(&folder, &format!("how={how}\n{script}"));
     let ended = Ended::from(every.output().unwrap());
     for call in ["write", "fdatasync", "sendmsg", "sendto"] {
-        assert!(ended.out.contains(&format!("{call} alone came through")), "{ended:?}");
-        assert!(ended.out.contains(&format!("{call} all came through")), "{ended:?}");
+        assert!(ended.out.contains(&format!("{call} {how} came through")), "{ended:?}");
     }
     assert!(ended.out.contains("runs "), "{ended:?}");
+}
+
+/// Its keeper undoes it.
+#[test]
+#[ignore = "needs root: CAP_SYS_ADMIN, and strace"]
+fn a_kill_at_any_system_call_of_apply_and_rollback_leaves_the_host_as_it_was() {
+    killed_at_each_call("alone");
+}
+
+/// The journal is all that is left.
+#[test]
+#[ignore = "needs root: CAP_SYS_ADMIN, and strace"]
+fn a_kill_of_all_its_processes_at_any_system_call_leaves_the_host_as_it_was() {
+    killed_at_each_call("all");
 }
 
 #[test]

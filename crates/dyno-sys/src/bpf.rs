@@ -20,7 +20,7 @@ use aya::programs::raw_trace_point::RawTracePointLink;
 use aya::programs::tp_btf::BtfTracePointLink;
 use aya::programs::uprobe::{UProbeLink, UProbeScope};
 use aya::programs::{BtfTracePoint, PerfEvent, Program, ProgramError, RawTracePoint, UProbe};
-use aya::{Btf, Ebpf, Pod};
+use aya::{Btf, Ebpf, EbpfLoader, Pod};
 use std::io;
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -190,7 +190,9 @@ impl Object {
         let start = words.as_ptr().cast::<u8>();
         // SAFETY: `words` is at least as long as `bytes`, initialised, and lives through the call.
         let aligned = unsafe { std::slice::from_raw_parts(start, bytes.len()) };
-        let loaded = Ebpf::load(aligned).map_err(|error| BpfError::Load(Box::new(error)))?;
+        // By its own way it would read the kernel's types, some megabytes of them, once more.
+        let loaded = EbpfLoader::new().btf(Some(&types)).load(aligned);
+        let loaded = loaded.map_err(|error| BpfError::Load(Box::new(error)))?;
         Ok(Object { loaded, types, kept: Vec::new() })
     }
 

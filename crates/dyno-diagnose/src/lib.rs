@@ -145,6 +145,8 @@ fn nothing_ran(facts: &Facts<'_>) -> bool {
     // What waits for acknowledgements needs no CPU to be slow.
     let sending = seen.packets.as_ref().and_then(|packets| packets.sending).unwrap_or_default();
     let held = held || network::held_share(&sending) >= HELD_MIN;
+    // Nor does who sleeps, or waits for another's answer, while somebody waits for its own.
+    let held = held || limits::is_waited_for(facts);
     let loaded = seen.load.as_ref().is_some_and(|load| load.replies > 0 || load.lost > 0);
     seen.duration_s > 0.0 && seen.cpus_used() < IDLE_CPUS && !held && !loaded
 }
@@ -260,6 +262,25 @@ mod tests {
         let idle = Scene::new(&[0.001; 4]).off(1, WaitClass::Network, "main;epoll_wait", 10.0);
         assert_eq!(idle.classes(), []);
         assert!(idle.diagnosed().not_looked_at[0].what.starts_with("nothing ran"));
+    }
+
+    /// Planted fault: only the CPU that it uses says that it is asked. An event loop that waits 50 ms for a database on each
+    /// of 20 requests a second uses a five-hundredth of a CPU.
+    #[test]
+    fn who_waits_for_answers_while_somebody_waits_for_its_own_is_not_without_load() {
+        let asked = |rounds_waiting: u64| {
+            let looked =
+                Sending { rounds: 80, rounds_waiting, waiting: rounds_waiting, ..Sending::default() };
+            let scene = Scene::new(&[0.02]).off(1, WaitClass::Network, "main;recv;tcp_recvmsg_[k]", 9.9);
+            scene.with(|seen| {
+                let wait = seen.off_cpu.as_mut().unwrap().stacks[0].wait.as_mut().unwrap();
+                wait.system_call = Some("recvfrom".to_owned());
+                seen.packets = Some(Packets { sending: Some(looked), ..Packets::default() });
+            })
+        };
+        assert_eq!(asked(80).classes(), [Class::PoolLimit]);
+        assert_eq!(asked(0).classes(), []);
+        assert!(asked(0).diagnosed().not_looked_at[0].what.starts_with("nothing ran"));
     }
 
     #[test]

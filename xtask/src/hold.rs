@@ -87,14 +87,14 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     );
 
     warm(&watched, &dyno, workers)?;
-    let (own, kernel, start) = (watched.memory(), kernel_bytes(), Instant::now());
+    let (own, kernel, start) = (watched.memory().all(), kernel_bytes(), Instant::now());
     let holders = addrs.iter().zip(&counts).map(|(addr, count)| Holder::start(*addr, *count));
     let mut holders = holders.collect::<Result<Vec<Holder>, Trouble>>()?;
     let told = holders.iter_mut().map(Holder::told).collect::<Result<Vec<Vec<usize>>, Trouble>>()?;
     let held: usize = told.iter().flatten().sum();
     let opened = start.elapsed();
     let per_connection = |before: u64, after: u64| after.saturating_sub(before) as f64 / wanted as f64;
-    let own = per_connection(own, watched.memory());
+    let own = per_connection(own, watched.memory().all());
     println!(
         "{held} connections held after {:.0} s (the server counts {}): {own:.1} bytes each in all its processes, {:.0} of the \
          kernel for both ends",

@@ -162,7 +162,7 @@ fn look(
     good: &Good,
 ) -> Result<Row, Trouble> {
     std::thread::sleep(Duration::from_secs(1));
-    let before = watched.memory();
+    let before = watched.memory().all();
     let report = scratch.join("slowhttptest");
     let mut slow = start_slow(watched, &report, kind, connections)?;
     let seen = follow(watched, kind, u64::from(connections));
@@ -212,7 +212,7 @@ fn follow(watched: &Watched, kind: &Kind, connections: u64) -> Result<(u64, u64,
         if now_open > held {
             (held, last_came) = (now_open, Instant::now());
         }
-        most = most.max(watched.memory());
+        most = most.max(watched.memory().all());
         if held == connections && now_open <= 1 {
             return Ok((held, most, Some(last_came.elapsed())));
         }

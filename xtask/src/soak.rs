@@ -15,7 +15,7 @@ use crate::command::{command, output};
 use crate::flags::{Flags, time};
 use crate::repo::Repo;
 use crate::trouble::{Outcome, Trouble};
-use crate::watched::{Good, LARGE, Watched, ask_well, connect};
+use crate::watched::{Good, LARGE, LARGE_BYTES, Memory, Watched, ask_well, connect};
 
 const PARTS: u32 = 5;
 const GOOD_CLIENTS: usize = 16;
@@ -30,6 +30,9 @@ const ROTATE_EVERY: Duration = Duration::from_secs(7);
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(50);
 
+/// Of the content there is one image, and another while it is made anew; and there are the rings of the log.
+const SHARED_MAX: u64 = 5 * LARGE_BYTES as u64 / 2;
+
 /// Memory may grow by a twentieth and a megabyte, which its own noise is below: allocators keep what they got.
 fn is_flat(before: u64, after: u64) -> bool {
     after <= before + before / 20 + (1 << 20)
@@ -39,7 +42,7 @@ fn is_flat(before: u64, after: u64) -> bool {
 #[derive(Clone, Copy)]
 struct Sample {
     at: Duration,
-    memory: u64,
+    memory: Memory,
     descriptors: usize,
 }
 
@@ -107,7 +110,7 @@ fn judge(samples: &[Sample], length: Duration) -> bool {
         let within = |sample: &&Sample| {
             sample.at >= start + part.mul_f64(from) && sample.at < start + part.mul_f64(to)
         };
-        let mut memory: Vec<u64> = samples.iter().filter(within).map(|sample| sample.memory).collect();
+        let mut memory: Vec<u64> = samples.iter().filter(within).map(|sample| sample.memory.own).collect();
         let mut descriptors: Vec<usize> =
             samples.iter().filter(within).map(|sample| sample.descriptors).collect();
         memory.sort_unstable();
@@ -120,7 +123,7 @@ fn judge(samples: &[Sample], length: Duration) -> bool {
     for number in 0..PARTS {
         let (memory, descriptors) = of(number, 0.5, 1.0);
         println!(
-            "part {}: {:.2} MB resident in all processes, {descriptors} descriptors",
+            "part {}: {:.2} MB of their own in all processes, {descriptors} descriptors",
             number + 1,
             memory as f64 / 1e6
         );
@@ -129,11 +132,14 @@ fn judge(samples: &[Sample], length: Duration) -> bool {
         (of(1, 0.5, 1.0).0, of(PARTS - 1, 0.5, 1.0).0),
         (of(PARTS - 1, 0.4, 0.6).0, of(PARTS - 1, 0.8, 1.0).0),
     );
-    let flat = is_flat(between.0, between.1) && is_flat(within.0, within.1);
+    let shared = samples.iter().map(|sample| sample.memory.shared).max().unwrap_or(0);
+    let flat = is_flat(between.0, between.1) && is_flat(within.0, within.1) && shared <= SHARED_MAX;
     println!(
-        "from part 2 to part {PARTS} {:+.1} %, within the last {:+.1} %: {}",
+        "from part 2 to part {PARTS} {:+.1} %, within the last {:+.1} %; shared at most {:.2} MB of {:.2}: {}",
         percent(between),
         percent(within),
+        shared as f64 / 1e6,
+        SHARED_MAX as f64 / 1e6,
         if flat { "flat" } else { "GROWING" }
     );
     flat

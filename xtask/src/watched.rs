@@ -26,7 +26,7 @@ pub(crate) const PAGE: &str = "/page.html";
 pub(crate) const LARGE: &str = "/large.bin";
 const SMALL_BYTES: usize = 1_000;
 const PAGE_BYTES: usize = 100_000;
-const LARGE_BYTES: usize = 10_000_000;
+pub(crate) const LARGE_BYTES: usize = 10_000_000;
 
 /// A server and what is served.
 pub(crate) struct Watched {
@@ -109,9 +109,12 @@ impl Watched {
         family
     }
 
-    /// Resident bytes of all processes, shared pages by their share, without the files that are mapped for sending.
-    pub(crate) fn memory(&self) -> u64 {
-        self.family().iter().map(|pid| private_bytes(*pid)).sum()
+    /// Resident memory of all processes.
+    pub(crate) fn memory(&self) -> Memory {
+        self.family().iter().map(|pid| memory_of(*pid)).fold(Memory::default(), |all, one| Memory {
+            own: all.own + one.own,
+            shared: all.shared + one.shared,
+        })
     }
 
     /// Open descriptors of all processes.
@@ -121,11 +124,28 @@ impl Watched {
     }
 }
 
-fn private_bytes(pid: u32) -> u64 {
+/// Resident bytes, pages of several processes by their share; the program's own file is not among them.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Memory {
+    /// Heaps and stacks.
+    pub(crate) own: u64,
+    /// What processes share: the content and the rings of the log, as far as they were touched.
+    pub(crate) shared: u64,
+}
+
+impl Memory {
+    pub(crate) fn all(self) -> u64 {
+        self.own + self.shared
+    }
+}
+
+fn memory_of(pid: u32) -> Memory {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) * 1_024
+    let bytes = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1_024
+    };
+    Memory { own: bytes("Pss_Anon:"), shared: bytes("Pss_Shmem:") }
 }
 
 fn make_site(folder: &Path) -> std::io::Result<()> {

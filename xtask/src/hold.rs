@@ -39,7 +39,7 @@ const FIRST: usize = 40;
 /// Lines that each worker has logged by then: once round a ring of 256 KiB, which is there however few connections are, with
 /// lines of which none is as short as this. And for how long they are asked for at a time.
 const FIRST_LINES: u64 = (256 << 10) / 64;
-const FIRST_LOAD: &str = "2s";
+const FIRST_LOAD: &str = "5s";
 /// While all are held, good clients ask for so long.
 const FLOWING: Duration = Duration::from_secs(10);
 const GOOD_CLIENTS: usize = 16;
@@ -129,7 +129,7 @@ fn warm(watched: &Watched, dyno: &Path, workers: usize) -> Result<(), Trouble> {
     let url = format!("http://{}{SMALL}", watched.addr());
     let connections = (workers * FIRST).to_string();
     while start.elapsed() < PATIENCE {
-        let words = ["load", &url, "-c", &connections, "-d", FIRST_LOAD];
+        let words = ["load", &url, "-c", &connections, "-d", FIRST_LOAD, "-T", "30s"];
         output(command([&*dyno.to_string_lossy()]).args(words))?;
         let lines = |row| watched.metric("dyno_log_lines_total", &format!("worker=\"{row}\""));
         let lines = (0..workers).map(lines).collect::<Result<Vec<u64>, Trouble>>()?;

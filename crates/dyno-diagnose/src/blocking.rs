@@ -75,6 +75,11 @@ pub(super) fn sync_io(facts: &Facts<'_>) -> Outcome {
         return Outcome::near(&[(share, WAIT_SHARE_MIN)], text);
     }
     let draft = io_draft(facts, off, share, direct);
+    if share - off.weighted_share(|time| time.behind_all) < WAIT_SHARE_MIN && behind.is_none() {
+        return Outcome::Noted(draft.sign(
+            "who is at the disk writes behind others that work meanwhile: nobody was seen to wait for it",
+        ));
+    }
     if mostly_reads(off) {
         return reading(facts, draft);
     }

@@ -127,12 +127,42 @@ mod tests {
         assert_eq!(producer(0.5, 3.0), [], "and works besides");
     }
 
+    /// A thread at the disk that uses much of the CPU, beside two that work for so long; `change` says what else is known.
+    fn behind(work_s: f64, change: impl FnOnce(Scene) -> Scene) -> Vec<Class> {
+        let flush = "flush;fdatasync;do_fsync_[k];jbd2_log_wait_commit_[k]";
+        let scene = Scene::new(&[work_s, work_s, 1.2]).on("run;work", 100);
+        let scene = scene.off(3, WaitClass::Disk, flush, 8.0);
+        let scene = scene.off(3, WaitClass::Lock, "flush;pthread_cond_wait;futex_wait_[k]", 0.5);
+        change(scene.woken("0x7f40", 1, "run;pthread_cond_signal")).classes()
+    }
+
+    /// Planted faults: a writer's own time at the disk alone (`behind_all` left at 0); whoever is at a disk beside others
+    /// (`is_awaited` false, `network` not looked at); however little those do (`WORKS_BESIDE_MIN` of 0).
+    #[test]
+    fn a_writer_for_whom_nobody_waits_holds_nobody_up() {
+        assert_eq!(behind(0.8, |scene| scene), []);
+        assert_eq!(behind(0.05, |scene| scene), [Class::SyncIo], "it is the program's only work");
+        let serves = |scene: Scene| scene.off(3, WaitClass::Network, "serve;recv", 0.3);
+        assert_eq!(behind(0.8, serves), [Class::SyncIo]);
+        let awaited = |ended: &'static str| {
+            let at = "run;pthread_cond_wait;futex_wait_[k]";
+            move |scene: Scene| scene.off(1, WaitClass::Lock, at, 1.0).woken("0x7f50", 3, ended)
+        };
+        assert_eq!(behind(0.8, awaited("flush;pthread_cond_signal")), [Class::SyncIo]);
+    }
+
     /// Planted faults: only who is woken by the flusher itself (`in_rounds` empty); whoever hands on, whatever woke it (no
-    /// `OF_ROUNDS_MIN`).
+    /// `OF_ROUNDS_MIN`); turns that no flusher begins (`is_turn` not asked in `share_out_locks`).
     #[test]
     fn who_is_woken_from_one_to_the_next_waits_for_whom_the_first_waited() {
         let rounds = commits(9.5, 9.4, |tid| if tid == 1 { 5 } else { tid - 1 });
         assert_eq!(rounds.classes(), [Class::SyncIo]);
+        // Fewer at once: as if they waited for their turn at a lock.
+        let turns = commits(8.5, 8.6, |tid| if tid == 1 { 5 } else { tid - 1 });
+        let turns = turns.with(|seen| {
+            seen.off_cpu.as_mut().unwrap().wakers.iter_mut().for_each(|waker| waker.frames.clear());
+        });
+        assert_eq!(turns.classes(), [Class::SyncIo]);
         let share = rounds.diagnosed().findings[0].weight;
         assert!(share > 0.9, "all four: {share}");
         // They hand work to each other, and wait for the writer's word once.

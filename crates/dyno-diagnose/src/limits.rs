@@ -396,6 +396,9 @@ mod tests {
         );
         assert_eq!(demand(7.0, 2.5, 70).classes(), [Class::SingleThreadLimit]);
         assert_eq!(demand(4.0, 5.5, 100).classes(), [], "others keep it from running");
+        let unread =
+            |seen: &mut dyno_record::observation::Observation| seen.packets.as_mut().unwrap().unread = 40;
+        assert_eq!(demand(4.0, 5.5, 100).with(unread).classes(), [], "though requests lie unread");
         let held = |throttled_ns| {
             let quota = Quota { cpus: Some(0.7), periods: 100, throttled: 60, throttled_ns };
             demand(7.0, 2.5, 70).with(|seen| seen.quota = Some(quota)).classes()

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_record::observation::Observation;
-use dyno_record::profile::{Frame, Origin, Profile, Stack, WaitClass};
+use dyno_record::profile::{Frame, Origin, Profile, Stack, WaitClass, Waker};
 
 use super::equals::Equals;
 use super::flushers::{self, Waits};
@@ -37,6 +37,8 @@ pub(super) struct ThreadTime {
     pub(super) awaiting: u64,
     /// Of `run`, what the kernel did to get bytes onto a disk before the call came back: `fsync` and its like.
     pub(super) syncing: u64,
+    /// Its time at a disk, where it writes behind others that work meanwhile and nobody waits for it.
+    pub(super) behind_all: u64,
 }
 
 /// A lock, by its address or by the place where it is taken.
@@ -129,6 +131,8 @@ const TURN_SHARE_MIN: f64 = 0.1;
 const PEER_SHARE_MIN: f64 = 0.8;
 /// Of the window, what some thread must spend at a disk for the kernel's lock of a file to be held for it.
 const DISK_MET_MIN: f64 = 0.05;
+/// Of the CPU time, what threads that are at no disk must use to be those who work while one writes behind them.
+const WORKS_BESIDE_MIN: f64 = 0.2;
 /// Both together run no longer than one CPU could: never at the same time.
 const TOGETHER_MAX: f64 = 1.15;
 
@@ -159,6 +163,7 @@ impl<'o> OffCpu<'o> {
         off.find_holders_at_disks();
         off.share_out_locks();
         off.find_flushers();
+        off.find_writers_behind(seen);
         off
     }
 
@@ -338,11 +343,11 @@ impl<'o> OffCpu<'o> {
                 continue;
             }
             let Some(lock) = self.lock_of(stack, &frames) else { continue };
-            let (kind, behind_disk) = (lock.kind, lock.behind_disk);
+            let (kind, behind_disk, is_turn) = (lock.kind, lock.behind_disk, lock.is_turn);
             let tid = self.tid(stack);
-            if matches!(kind, LockKind::Await | LockKind::Unknown) {
-                let wakers = &self.profile.wakers;
-                let waker = stack.waker.and_then(|at| wakers.get(at as usize)).map_or(0, |waker| waker.tid);
+            // Who is woken from one to the next for a flusher's word looks like one who waits for his turn.
+            if matches!(kind, LockKind::Await | LockKind::Unknown) || is_turn && !behind_disk {
+                let waker = self.waker(stack).map_or(0, |waker| waker.tid);
                 let awaited = self.awaited.entry((tid, waker)).or_default();
                 awaited.ns += stack.weight_ns;
                 awaited.waits += stack.samples;
@@ -361,8 +366,58 @@ impl<'o> OffCpu<'o> {
     fn find_flushers(&mut self) {
         for (tid, ns) in flushers::waited_for(&self.awaited, &self.at_disks()) {
             let time = self.threads.entry(tid).or_default();
+            let as_turns = ns.saturating_sub(time.awaiting);
             (time.for_flusher, time.awaiting) = (ns, time.awaiting.saturating_sub(ns));
+            time.contended = time.contended.saturating_sub(as_turns);
         }
+    }
+
+    /// Threads at a disk that serve nobody and for whom nobody waits, while others do a part of the work.
+    fn find_writers_behind(&mut self, seen: &Observation) {
+        let at_disks = self.at_disks();
+        let run = self.sum(|time| time.run);
+        let others = self.threads.iter().filter(|(tid, _)| !at_disks.contains_key(tid));
+        let beside: u64 = others.map(|(_, time)| time.run).sum();
+        // A Go program's threads wake each other for whatever there is to run: who waits for whom is not to be seen.
+        if self.is_go || self.profile.wakers.is_empty() || (beside as f64) < WORKS_BESIDE_MIN * run as f64 {
+            return;
+        }
+        let waited_for = self.waited_for();
+        let awaited_min = DISK_MET_MIN * self.window_ns;
+        for (tid, ns) in at_disks {
+            let is_awaited = waited_for.get(&tid).is_some_and(|ns| *ns as f64 >= awaited_min);
+            let Some(time) = self.threads.get_mut(&tid) else { continue };
+            if !is_awaited && time.network == 0 && !sends(seen, tid) {
+                time.behind_all = ns;
+            }
+        }
+    }
+
+    /// How long others waited for each thread: for its word, for what it sends, and for a file that it writes. The lock that
+    /// somebody gives back in passing is no word.
+    fn waited_for(&self) -> BTreeMap<u32, u64> {
+        let mut waited = BTreeMap::<u32, u64>::new();
+        for stack in &self.profile.stacks {
+            let Some(waker) = self.waker(stack).filter(|waker| waker.tid != self.tid(stack)) else {
+                continue;
+            };
+            let frames = leaf_first(self.profile, stack);
+            let mut by = waker.frames.iter().map(|at| &self.profile.frames[*at as usize].name);
+            let counts = match stack.wait.as_ref().map(|wait| wait.class).unwrap_or_default() {
+                WaitClass::Lock if self.class(stack, &frames) == WaitClass::Lock => self
+                    .lock_of(stack, &frames)
+                    .is_none_or(|lock| lock.kind == LockKind::Await || lock.is_turn || lock.behind_disk),
+                WaitClass::Lock => true,
+                // What an interrupt ends is nobody's doing.
+                _ => by.any(|name| names::is(name, names::SENDS)),
+            };
+            *waited.entry(waker.tid).or_default() += if counts { stack.weight_ns } else { 0 };
+        }
+        waited
+    }
+
+    fn waker(&self, stack: &Stack) -> Option<&'o Waker> {
+        stack.waker.and_then(|at| self.profile.wakers.get(at as usize))
     }
 
     /// Threads that are at a disk for most of what they do, and how long.
@@ -488,6 +543,15 @@ fn wait_class(stack: &Stack, frames: &[&Frame], meets_disk: bool) -> WaitClass {
         () if kernel(names::ADDRESS_SPACE) && !allocates() => WaitClass::PageFault,
         () => class,
     }
+}
+
+/// Whether a thread sends what others may wait for.
+fn sends(seen: &Observation, tid: u32) -> bool {
+    let Some(on) = &seen.on_cpu else { return false };
+    let is_its =
+        |stack: &&Stack| on.threads.get(stack.thread as usize).is_some_and(|thread| thread.tid == tid);
+    let mut stacks = on.stacks.iter().filter(is_its);
+    stacks.any(|stack| leaf_first(on, stack).iter().any(|frame| names::is(&frame.name, names::SENDS)))
 }
 
 /// Of the time in which these threads wait for no lock, the share that they spend on a disk.

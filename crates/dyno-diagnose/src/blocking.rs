@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use dyno_record::finding::{Class, Confidence};
 
+use super::answers;
 use super::draft::{Draft, Outcome, counted, percent};
 use super::facts::{Cost, Facts};
 use super::kernel::met_in_kernel;
@@ -428,8 +429,7 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
     }
     let Some(off) = &facts.off else { return Outcome::Unseen(NO_WAITS) };
     let waiting = untaken(facts, WAITING_SHARE_MIN);
-    let is_asleep = |time: &&ThreadTime| sleeps(time, off.window_ns, waiting.is_some());
-    let asleep: Vec<&ThreadTime> = off.threads.values().filter(is_asleep).collect();
+    let asleep = asleep(facts, off, waiting.is_some());
     let sleepers = asleep.len();
     let workers = off.threads.values().filter(|time| time.run as f64 >= RUNS_MIN * off.window_ns).count();
     // Few threads may sleep for their own reasons, but not while somebody waits to be answered.
@@ -458,6 +458,17 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
         "threads",
     );
     pool(facts, draft)
+}
+
+/// Threads that sleep most of the time. Work that waits before those is explained; else it may wait for who polls.
+fn asleep<'o>(facts: &Facts<'_>, off: &'o OffCpu<'_>, is_waited_for: bool) -> Vec<&'o ThreadTime> {
+    let times = || off.threads.values();
+    let asleep: Vec<_> = times().filter(|time| sleeps(time, off.window_ns, is_waited_for)).collect();
+    let slept = |time: &ThreadTime| time.sleep + time.answers + answers::polled_ns(time);
+    let polling: Vec<_> = times().filter(|time| is_most(slept(time), time, off.window_ns)).collect();
+    let alone = asleep.is_empty() && !polling.is_empty();
+    let for_answers = alone && answers::are_waited_for(facts, off, &polling, SERVE_SHARE_MIN);
+    if for_answers { polling } else { asleep }
 }
 
 /// Too few sleep for most of the time; how long they do says how near that is, where somebody waits for them.
@@ -501,8 +512,12 @@ fn asked_for(facts: &Facts<'_>) -> Option<String> {
 /// for its own, could as well sleep.
 fn sleeps(time: &ThreadTime, window_ns: f64, is_waited_for: bool) -> bool {
     let answers = if is_waited_for { time.answers } else { 0 };
-    let slept = (time.sleep + answers) as f64 >= SLEEP_SHARE_MIN * window_ns;
-    slept && time.run as f64 >= RUNS_MIN * window_ns
+    is_most(time.sleep + answers, time, window_ns)
+}
+
+/// Whether a thread that works does that for most of the time.
+fn is_most(ns: u64, time: &ThreadTime, window_ns: f64) -> bool {
+    ns as f64 >= SLEEP_SHARE_MIN * window_ns && time.run as f64 >= RUNS_MIN * window_ns
 }
 
 /// Share of CPU time with a timer of Go in the stack from which sleeping is what the program does. Pools of sleepers have
@@ -919,6 +934,24 @@ mod tests {
         };
         assert_eq!(server(70).classes(), [Class::PoolLimit]);
         assert_eq!(server(10).classes(), [], "nobody waits for it");
+    }
+
+    /// Planted faults: a futex is never a sleep (`wait_class` without it); whatever lies beneath a sleep is one (`!is_lock()`
+    /// left out).
+    #[test]
+    fn who_sleeps_in_a_futex_sleeps_and_the_lock_that_he_takes_afterwards_is_one() {
+        let server = |futex: &str| {
+            let sending = Sending { rounds: 80, rounds_waiting: 80, waiting: 300, ..Sending::default() };
+            let mut scene = Scene::new(&[0.1; 4]).on("main;serve;work", 100);
+            for tid in 1..=4 {
+                scene = scene.off(tid, WaitClass::Lock, &format!("main;serve;{futex};futex_wait_[k]"), 9.0);
+            }
+            scene.with(|seen| seen.packets = Some(Packets { sending: Some(sending), ..Packets::default() }))
+        };
+        assert_eq!(server("JVM_Sleep;pthread_cond_timedwait").first(), Some(Class::PoolLimit));
+        for other in ["time_sleep;take_gil;pthread_cond_timedwait", "JVM_MonitorWait;pthread_cond_wait"] {
+            assert!(!server(other).classes().contains(&Class::PoolLimit), "{other}");
+        }
     }
 
     /// Planted fault: only who sleeps by a clock fills a pool; then one whose workers wait for a slow database is silent.

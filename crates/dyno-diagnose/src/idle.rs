@@ -45,6 +45,14 @@ pub(super) fn is_event_call(call: &str) -> bool {
     EVENTS.contains(&call)
 }
 
+/// Calls that a library waits in for one answer, with a time limit.
+const POLLS: &[&str] = &["poll", "ppoll", "select", "pselect6"];
+
+/// Whether a call may wait for an answer as well as for work.
+pub(super) fn is_poll(call: &str) -> bool {
+    POLLS.contains(&call)
+}
+
 /// What a thread did when.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {

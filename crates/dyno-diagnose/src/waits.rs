@@ -11,7 +11,7 @@ use dyno_record::profile::{Frame, Origin, Profile, Stack, WaitClass, Waker};
 use super::equals::Equals;
 use super::flushers::{self, Waits};
 use super::frames::{crowd, is_own, leaf_first, own_place};
-use super::idle::{Idle, is_event_call};
+use super::idle::{Idle, is_event_call, is_poll};
 use super::names;
 
 /// One thread's time, in nanoseconds of the off-CPU profile's window.
@@ -33,6 +33,9 @@ pub(super) struct ThreadTime {
     pub(super) network: u64,
     /// Of it, what was spent in calls that wait for an answer, and not for something to do.
     pub(super) answers: u64,
+    /// Of `network`, what was spent in `poll` and its like, for one or the other, and how often.
+    pub(super) polled: u64,
+    pub(super) polls: u64,
     /// Conditions, joins, barriers: nothing to do, but for what a flusher ended.
     pub(super) awaiting: u64,
     /// Of `run`, what the kernel did to get bytes onto a disk before the call came back: `fsync` and its like.
@@ -224,6 +227,9 @@ impl<'o> OffCpu<'o> {
                 time.network += ns;
                 let call = stack.wait.as_ref().and_then(|wait| wait.system_call.as_deref());
                 time.answers += if call.is_some_and(|call| !is_event_call(call)) { ns } else { 0 };
+                if call.is_some_and(is_poll) {
+                    (time.polled, time.polls) = (time.polled + ns, time.polls + stack.samples);
+                }
             }
             WaitClass::Sleep => time.sleep += ns,
             WaitClass::PageFault => time.fault += ns,
@@ -528,12 +534,17 @@ impl ThreadTime {
 }
 
 /// The profile's class, but for the kernel's own locks: who waits for the inode of a file waits for its disk, where anybody
-/// does, and who waits for the address space waits for pages.
+/// does, and who waits for the address space waits for pages. And some run-times sleep in a futex.
 fn wait_class(stack: &Stack, frames: &[&Frame], meets_disk: bool) -> WaitClass {
     let class = stack.wait.as_ref().map(|wait| wait.class).unwrap_or_default();
     let has =
         |origin, table| frames.iter().any(|frame| frame.origin == origin && names::is(&frame.name, table));
     let kernel = |table| has(Origin::Kernel, table);
+    // The lock that a sleeper takes again when he wakes is one.
+    let is_lock = || matches!(lock_kind(frames), LockKind::Mutex | LockKind::Allocator);
+    if class == WaitClass::Lock && has(Origin::User, names::SLEEP) && !is_lock() {
+        return WaitClass::Sleep;
+    }
     if class != WaitClass::Lock || kernel(names::FUTEX) {
         return class;
     }

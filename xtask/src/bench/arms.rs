@@ -18,6 +18,15 @@ pub(crate) struct Arm {
     pub(crate) server: Server,
 }
 
+/// A program in C that the bench brings along, built by its name without an ending.
+pub(crate) fn built_in_c(repo: &Repo, source: &str) -> Result<PathBuf, Trouble> {
+    let source = repo.path(source);
+    let program = repo.scratch("bench")?.join(source.file_stem().unwrap_or_default());
+    let mut build = command(["cc", "-O2", "-Wall", "-Wextra", "-o"]);
+    built(build.arg(&program).arg(&source))?;
+    Ok(program)
+}
+
 /// Starts servers for one bench.
 pub(crate) struct Stable<'b> {
     repo: &'b Repo,
@@ -158,7 +167,7 @@ impl Drop for Stable<'_> {
 fn built(build: &mut Command) -> Result<(), Trouble> {
     match run_command(build)? {
         Outcome::Done => Ok(()),
-        Outcome::No => Err(Trouble::new("a server to compare with does not build")),
+        Outcome::No => Err(Trouble::new("a program to compare with does not build")),
     }
 }
 

@@ -10,13 +10,13 @@ use std::process::Command;
 
 use dyno_measure::Prng;
 
-use super::arms::{Arm, Stable};
+use super::arms::{Arm, Stable, built_in_c};
 use super::options::Options;
 use super::series::{Part, Series, interleaved};
 use super::slice::{dyno_load, of_server};
 use super::{history, table};
 use crate::client::fetch;
-use crate::command::{command, find_program, output, run as run_command};
+use crate::command::{command, find_program, output};
 use crate::repo::Repo;
 use crate::trouble::{Outcome, Trouble};
 
@@ -77,7 +77,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Outcome, Trouble> {
         }
     }
     arms.extend(peers(repo, options, &stable, &root)?);
-    let sender = sender(repo)?;
+    let sender = built_in_c(repo, "bench/sender/sender.c")?;
     let mut results = Vec::new();
     for (item, sent) in ITEMS.iter().zip(&files) {
         let mut floors = item.floors(&stable, &dyno, &arms[0], sent)?;
@@ -93,15 +93,6 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Outcome, Trouble> {
     }
     history::append(repo, options, "content", &results)?;
     Ok(Outcome::Done)
-}
-
-fn sender(repo: &Repo) -> Result<PathBuf, Trouble> {
-    let program = repo.scratch("bench")?.join("sender");
-    let mut build = command(["cc", "-O2", "-Wall", "-Wextra", "-o"]);
-    match run_command(build.arg(&program).arg(repo.path("bench/sender/sender.c")))? {
-        Outcome::Done => Ok(program),
-        Outcome::No => Err(Trouble::new("the sender does not build")),
-    }
 }
 
 /// nginx and h2o, where they are wanted and there.

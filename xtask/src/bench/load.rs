@@ -2,15 +2,15 @@
 //!
 //! All drive the same floor server, one at a time on the load CPU. CPU includes the start and the connecting of each.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use super::arms::{Arm, Stable};
+use super::arms::{Arm, Stable, built_in_c};
 use super::options::Options;
 use super::series::{Part, Slice, interleaved};
 use super::slice::{dyno_load, measured, number, record, without_errors};
 use super::{history, table};
-use crate::command::{command, find_program, run as run_command};
+use crate::command::{command, find_program};
 use crate::repo::Repo;
 use crate::shapes;
 use crate::trouble::{Outcome, Trouble};
@@ -41,7 +41,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Outcome, Trouble> {
         return Err(Trouble::new("a slice of this bench is whole seconds").likely("wrk takes no others"));
     }
     let dyno = repo.release_dyno()?;
-    let minimal = minimal(repo)?;
+    let minimal = built_in_c(repo, "bench/minimal/client.c")?;
     let stable = Stable::new(repo, options)?;
     let model = stable.dyno(&dyno, "dyno", &[])?;
     // Its request is a digit of a port shorter than theirs: each is still one.
@@ -89,15 +89,6 @@ fn wrk_is_there() -> bool {
         eprintln!("not measured: wrk is not installed (cargo xtask test)");
     }
     there
-}
-
-fn minimal(repo: &Repo) -> Result<PathBuf, Trouble> {
-    let program = repo.scratch("bench")?.join("minimal");
-    let mut build = command(["cc", "-O2", "-Wall", "-Wextra", "-o"]);
-    match run_command(build.arg(&program).arg(repo.path("bench/minimal/client.c")))? {
-        Outcome::Done => Ok(program),
-        Outcome::No => Err(Trouble::new("the minimal client does not build")),
-    }
 }
 
 fn minimal_run(program: &Path, options: &Options, floor: &Arm, connections: usize) -> Command {

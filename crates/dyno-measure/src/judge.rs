@@ -410,7 +410,7 @@ fn bursty(metric: Metric, pairs: &[Pair], trimmed: &Estimate, rule: &Rule, seed:
     }
     let totals = log_of_sums(sums(metric, pairs));
     let apart = (totals - trimmed.log_ratio).abs();
-    if apart < log_of_percent(rule.worthwhile_percent) {
+    if !tell_apart(totals, trimmed, rule) {
         return false;
     }
     if rule.guards != Guards::Points {
@@ -429,11 +429,24 @@ fn may_be_bursty(metric: Metric, pairs: &[Pair], trimmed: &Estimate, rule: &Rule
     if metric != Metric::CpuPerRequest {
         return false;
     }
-    let apart = (log_of_sums(sums(metric, pairs)) - trimmed.log_ratio).abs();
+    let totals = log_of_sums(sums(metric, pairs));
+    let apart = (totals - trimmed.log_ratio).abs();
     let joint = || ratio_of_totals(metric, pairs, rule.z, seed).error.hypot(trimmed.error);
-    apart > log_of_percent(rule.worthwhile_percent)
+    tell_apart(totals, trimmed, rule)
         && (lopsided(metric, pairs, trimmed.log_ratio, OUTLIER_SUSPECTED_CHANCE)
             || apart > BURST_SUSPECTED_SIGMAS * joint())
+}
+
+/// Whether the gain that the totals tell is another one than the trimmed mean's, by as much as is worth having. Of what is
+/// saved by a tenfold gain, blocks that are dearer by a few percent change next to nothing.
+fn tell_apart(totals: f64, trimmed: &Estimate, rule: &Rule) -> bool {
+    let apart = saved_percent(totals) - saved_percent(trimmed.log_ratio);
+    apart.abs() >= rule.worthwhile_percent
+}
+
+/// What the cheaper side saves of the dearer one, percent; negative where B is the cheaper one.
+fn saved_percent(log_ratio: f64) -> f64 {
+    100.0 * log_ratio.signum() * -(-log_ratio.abs()).exp_m1()
 }
 
 /// Whether a single pair lies where no noise of a machine was ever seen: a block that cost many times as much. Of those
@@ -576,6 +589,23 @@ mod tests {
             pairs[31].b = block(66_000.0);
             assert!(beyond_noise(Metric::CpuPerRequest, &pairs, 0.0), "{noise}");
         }
+    }
+
+    /// Planted fault: logarithms compared with what is worth having, which of a tenfold gain is a tenth of it.
+    #[test]
+    fn dearer_blocks_of_the_side_before_are_bursts_where_they_change_the_gain() {
+        let bursty = |effect: f64| {
+            let mut whole = trial(&mut Prng::new(5), 184, effect, 0.03, 0.0);
+            for pair in whole.pairs.iter_mut().step_by(10) {
+                pair.a = block(6_000.0 * 1.25);
+            }
+            let estimate = estimate(whole.metric, &whole.pairs, &Rule::QUICK, 1);
+            bursty(whole.metric, &whole.pairs, &estimate, &Rule::QUICK, 1)
+        };
+        assert!(bursty(log_of_percent(-10.0)), "2.5 % of 90 % change a gain of 10 %");
+        assert!(!bursty(log_of_percent(-91.0)), "2.5 % of 9 % change nothing of a gain of 91 %");
+        let saved = [-2.0, -0.01, 0.0, 0.01, 2.0].map(saved_percent);
+        assert!(saved.is_sorted() && saved[0] == -saved[4] && saved[2] == 0.0, "{saved:?}");
     }
 
     #[test]

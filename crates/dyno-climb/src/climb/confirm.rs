@@ -3,7 +3,7 @@
 //! A step's own figure decided on the same data that it reports, and reads high; turned back at the end it also says what
 //! the dial is worth beside all the others.
 
-use dyno_measure::judge::{Judgement, LAST_LOOK_MIN, Rule, Verdict};
+use dyno_measure::judge::{self, Judgement, LAST_LOOK_MIN, Rule, Verdict};
 use dyno_measure::series::{Metric, Side};
 use dyno_measure::units::log_of_percent;
 use dyno_record::climb::{Attempt, Effect, RungVerdict};
@@ -401,13 +401,33 @@ impl<M: Meter> Climber<'_, M> {
             let trial = self.without_pairs(bench, comparison, asked);
             return Ok(Tried { trial, outcome: Outcome::NotApplied(why) });
         }
+        let seen = self.record.series.trials.len();
         let tried = self.pairs_or_bursts(bench, comparison, once(Schedule::LongPairs, pairs), asked);
+        let tried = self.or_by_totals(seen, tried);
         if in_turn || matches!(tried.outcome, Outcome::Trouble(..) | Outcome::NotApplied(_)) {
             return Ok(tried);
         }
         match self.prove_all(bench, "after")? {
             Some(why) => Ok(Tried { outcome: Outcome::NotApplied(why), ..tried }),
             None => Ok(tried),
+        }
+    }
+
+    /// Bursts that were seen in short blocks, and time was up before long ones told more: totals hold their share of bursts as
+    /// well, with a wider interval.
+    fn or_by_totals(&mut self, short: usize, tried: Tried) -> Tried {
+        let Outcome::OutOfTime(_) = tried.outcome else { return tried };
+        let compared = &mut self.record.series.trials[short];
+        if tried.trial == short || compared.schedule != Schedule::LivePairs {
+            return tried;
+        }
+        let rule = Rule { first: compared.trial.pairs.len(), ..compared.rule.by_totals() };
+        match judge::cut_short(&compared.trial, &rule, self.options.seed) {
+            Some(judgement) => {
+                compared.rule = rule;
+                Tried { trial: short, outcome: Outcome::Judged(judgement) }
+            }
+            None => tried,
         }
     }
 

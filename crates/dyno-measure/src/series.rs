@@ -11,8 +11,11 @@ use serde::{Deserialize, Serialize};
 use crate::student::student;
 use crate::{Histogram, stats};
 
-/// Interleaved groups into which a trial's latencies are pooled; the spread between groups is the error of the tail.
+/// Interleaved groups into which a trial's latencies are pooled where they are not pooled by start; the spread between groups is
+/// the error of the tail.
 pub const TAIL_GROUPS: usize = 8;
+/// Starts at least that stand for groups: of fewer the spread is hardly known.
+pub const TAIL_STARTS: usize = 4;
 /// Bits of precision of a recorded latency: 64 buckets per power of two, 0.8 %, far below the 10 % that is judged.
 const TAIL_BITS: u32 = 6;
 
@@ -257,11 +260,16 @@ impl Tail {
         }
     }
 
+    /// Latencies in it.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.values().sum()
+    }
+
     /// The quantile `q` in nanoseconds, to 0.8 %; 0 when empty.
     #[must_use]
     pub fn quantile(&self, q: f64) -> u64 {
-        let total: u64 = self.0.values().sum();
-        let wanted = (q * total as f64).ceil() as u64;
+        let wanted = (q * self.count() as f64).ceil() as u64;
         let mut seen = 0;
         for (value_ns, count) in &self.0 {
             seen += count;
@@ -301,12 +309,21 @@ pub struct Trial {
     pub invalid_pairs: u64,
     /// Per tail group: latencies of A and of B.
     pub tails: Vec<[Tail; 2]>,
+    /// Whether each start is a group; else groups are interleaved, as in older records.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub tails_by_start: bool,
     /// The largest resident memory of any instance, per side, in bytes.
     pub rss_peak_bytes: [u64; 2],
     /// Resident memory of every instance at its end, per side. Where one server is both sides, that with the change where a plan
     /// limits it, else none; empty in older records.
     #[serde(default, skip_serializing_if = "are_empty")]
     pub memory_bytes: [Vec<u64>; 2],
+}
+
+// serde hands over a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 fn are_empty(sides: &[Vec<u64>; 2]) -> bool {
@@ -342,13 +359,26 @@ impl Trial {
         Self { metric, tails, ..Self::default() }
     }
 
+    /// An empty trial of so many servers a side at the same time. All that one start serves is alike, and one that is slower
+    /// makes a tail of its own: where there are enough, the starts are its tail groups.
+    #[must_use]
+    pub fn of_starts(metric: Metric, servers: usize) -> Self {
+        match servers >= TAIL_STARTS {
+            true => Self { metric, tails_by_start: true, ..Self::default() },
+            false => Self::new(metric),
+        }
+    }
+
     /// Adds a pair and its latencies (A's, B's).
     ///
     /// # Panics
     /// When the trial was read from a record without latencies: its tails would be those of the later pairs alone.
     pub fn add(&mut self, pair: Pair, latencies: [&Histogram; 2]) {
-        assert!(self.tails.len() == TAIL_GROUPS, "{} tail groups instead of {TAIL_GROUPS}", self.tails.len());
-        let group = self.pairs.len() % TAIL_GROUPS;
+        let group = if self.tails_by_start { pair.instance as usize } else { self.pairs.len() % TAIL_GROUPS };
+        if self.tails_by_start {
+            self.tails.resize_with(self.tails.len().max(group + 1), Default::default);
+        }
+        assert!(group < self.tails.len(), "{} tail groups instead of {TAIL_GROUPS}", self.tails.len());
         for side in Side::BOTH {
             self.tails[group][side.index()].add(latencies[side.index()]);
         }
@@ -477,6 +507,25 @@ mod tests {
         assert_eq!((sum.replies, sum.cpu_in_ns, sum.cpu_off_ns), (4_000, 11_000_000, 9));
         assert_eq!((sum.wall_ns, sum.events_per_wait_milli), (50_000_000, 4_000));
         assert_eq!(sum.p50_ns, latencies.quantile(0.5));
+    }
+
+    /// Planted fault: a column that is multiplied, or left at what the first block had.
+    #[test]
+    fn totals_add_up_every_column() {
+        let block = |times: u64| Block {
+            replies: times,
+            wrong: 2 * times,
+            wall_ns: 3 * times,
+            cpu_in_ns: 4 * times,
+            cpu_off_ns: 5 * times,
+            generator_ns: 6 * times,
+            steal_ns: 7 * times,
+            foreign_ns: 8 * times,
+            ..Block::default()
+        };
+        let sum = Totals::of(&[block(1), block(10), block(100)]);
+        assert_eq!([sum.replies, sum.wrong, sum.wall_ns, sum.cpu_in_ns], [111, 222, 333, 444]);
+        assert_eq!([sum.cpu_off_ns, sum.generator_ns, sum.steal_ns, sum.foreign_ns], [555, 666, 777, 888]);
     }
 
     #[test]

@@ -99,7 +99,8 @@ impl<M: Meter> Climber<'_, M> {
             "the bench was opened for another schedule"
         );
         let comparison = &self.paying(bench, comparison, asked.metric);
-        let mut trial = Trial::new(asked.metric);
+        let servers = if matches!(bench, Bench::Live(_)) { bench.instances() } else { 0 };
+        let mut trial = Trial::of_starts(asked.metric, servers);
         let began_ns = self.meter.now_ns();
         let opening_ns = self.pace.opening_ns;
         let outcome = self.until_judged(bench, &mut trial, comparison, asked);

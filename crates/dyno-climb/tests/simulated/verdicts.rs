@@ -94,8 +94,9 @@ fn a_cheaper_side_with_a_longer_tail_is_refused() {
     let at_step = share(&verdicts, |verdict| *verdict == V::Reverted);
     let later = share(&verdicts, |verdict| *verdict == V::Unconfirmed);
     println!("p99 + 50 %: refused at the step {at_step:.2}, turned back {later:.2}");
-    // The growth must lie above 10 % with all of its interval, so that no run refuses what the next one keeps.
-    assert!(at_step >= 0.3 && at_step + later >= 0.85, "{at_step} {later}");
+    // The growth must lie above 10 % with all of its interval, so that no run refuses what the next one keeps; a step may have four
+    // starts only, whose spread is known badly.
+    assert!(at_step > 0.0 && at_step + later >= 0.95, "{at_step} {later}");
 }
 
 /// Memory that differs a little from start to start, around what was once a line: one run refused what the next one kept.

@@ -34,7 +34,7 @@ struct control {
     u64 spin_ns;           /* at each entry, where a site is slowed down */
     u64 watch;             /* number of this time of watching: one more whenever switches are seen again */
     u64 subject;           /* the process that the experiment is about: begins it another program, all is over */
-    u64 period_ns;         /* between samples of one CPU; 0: neither samples nor switches are seen */
+    u64 period_ns;         /* between samples of one of a CPU's clocks; 0: neither samples nor switches are seen */
     u64 interrupt_ns;      /* what the interrupt of a sample takes from whom it hits; 0: unknown */
     u64 room[4];
 

@@ -12,10 +12,8 @@ pub mod types;
 
 use crate::Pid;
 use crate::errno::checked;
+use crate::perf::{self, SampleClock};
 use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, RingBuf, StackTraceMap};
-use aya::programs::perf_event::{
-    PerfEventConfig, PerfEventLink, PerfEventScope, SamplePolicy, SoftwareEvent,
-};
 use aya::programs::raw_trace_point::RawTracePointLink;
 use aya::programs::tp_btf::BtfTracePointLink;
 use aya::programs::uprobe::{UProbeLink, UProbeScope};
@@ -141,9 +139,9 @@ pub enum Hook<'n> {
     Typed(&'n str),
     /// The same tracepoint with raw arguments (Linux 4.17).
     Raw(&'n str),
-    /// A sample of each CPU's clock, every so many nanoseconds of it.
+    /// Samples of each CPU, by several clocks with which nothing keeps step.
     CpuClock {
-        /// The period.
+        /// The mean time between two samples of a CPU.
         period_ns: u64,
     },
     /// An instruction in a file, wherever it is mapped.
@@ -160,7 +158,29 @@ pub enum Hook<'n> {
 /// A program in its place. Dropped, it is taken out again.
 #[derive(Debug)]
 pub struct Attached {
-    _links: Vec<Link>,
+    links: Vec<Link>,
+}
+
+impl Attached {
+    /// Clocks at which it runs, those of each CPU in a row.
+    fn clocks(&self) -> impl Iterator<Item = &SampleClock> {
+        self.links.iter().filter_map(|link| match link {
+            Link::Clock(clock) => Some(clock),
+            _ => None,
+        })
+    }
+
+    /// Draws clock `number` of every CPU anew, from now on: once in each `period_ns` all of a CPU sample together, when all
+    /// were drawn by the same `turn`, which lies between 0 and 1.
+    fn draw_clock(&self, number: usize, period_ns: u64, turn: f64) -> io::Result<()> {
+        let clocks: Vec<&SampleClock> = self.clocks().collect();
+        for of_cpu in clocks.chunk_by(|one, next| one.cpu() == next.cpu()) {
+            let Some(clock) = of_cpu.get(number) else { continue };
+            let periods = perf::periods(period_ns, of_cpu.len(), clock.cpu(), turn);
+            clock.restart(periods[number])?;
+        }
+        Ok(())
+    }
 }
 
 /// Held to be dropped.
@@ -168,7 +188,7 @@ pub struct Attached {
 enum Link {
     Typed(#[expect(dead_code, reason = "its drop detaches")] BtfTracePointLink),
     Raw(#[expect(dead_code, reason = "its drop detaches")] RawTracePointLink),
-    Clock(#[expect(dead_code, reason = "its drop detaches")] PerfEventLink),
+    Clock(SampleClock),
     Instruction(#[expect(dead_code, reason = "its drop detaches")] UProbeLink),
 }
 
@@ -218,7 +238,7 @@ impl Object {
             to,
             source: Box::new(source),
         })?;
-        Ok(Attached { _links: links })
+        Ok(Attached { links })
     }
 
     /// Whether this kernel has a tracepoint by that name.
@@ -294,12 +314,19 @@ fn missing_map(name: &str) -> BpfError {
     BpfError::Missing { what: "map", name: name.to_owned() }
 }
 
-const CLOCK: PerfEventConfig = PerfEventConfig::Software(SoftwareEvent::CpuClock);
-
-fn every_cpu() -> Vec<PerfEventScope> {
+/// Several for each CPU.
+fn clocks(program: BorrowedFd<'_>, period_ns: u64) -> io::Result<Vec<SampleClock>> {
     let cpus = crate::affinity::online();
-    let scope = |cpu| PerfEventScope::AllProcessesOneCpu { cpu: u32::try_from(cpu).unwrap_or(u32::MAX) };
-    cpus.iter().map(scope).collect()
+    let count = perf::clocks_of_a_cpu(cpus.len());
+    let of_cpu = |cpu: usize| {
+        let periods = perf::periods(period_ns, count, cpu, 0.0);
+        periods.into_iter().map(move |period_ns| SampleClock::start(program, cpu, period_ns))
+    };
+    cpus.iter().flat_map(of_cpu).collect()
+}
+
+fn clock_refused(io_error: io::Error) -> ProgramError {
+    ProgramError::SyscallError(aya::sys::SyscallError { call: "perf_event_open", io_error })
 }
 
 fn scope(pid: Option<Pid>) -> UProbeScope {
@@ -325,12 +352,8 @@ fn held(program: &mut Program, hook: Hook<'_>, types: &Btf) -> Result<Vec<Link>,
             if !is_loaded {
                 program.load()?;
             }
-            let mut links = Vec::new();
-            for scope in every_cpu() {
-                let link = program.attach(CLOCK, scope, SamplePolicy::Period(period_ns), false)?;
-                links.push(Link::Clock(program.take_link(link)?));
-            }
-            Ok(links)
+            let clocks = clocks(program.fd()?.as_fd(), period_ns).map_err(clock_refused)?;
+            Ok(clocks.into_iter().map(Link::Clock).collect())
         }
         Hook::Instruction { image, offset, pid } => {
             let program = <&mut UProbe>::try_from(program)?;

@@ -6,6 +6,7 @@
 
 mod attributes;
 mod clock;
+mod clocks;
 mod entries;
 mod hot;
 mod interrupt;
@@ -14,6 +15,7 @@ mod ring;
 mod sampling;
 
 pub use clock::TaskClock;
+pub(crate) use clocks::{SampleClock, clocks_of_a_cpu, periods};
 pub use entries::{PassCounter, busiest, urgently};
 pub use hot::{HotSample, HotSampler};
 pub use interrupt::interrupt_ns;

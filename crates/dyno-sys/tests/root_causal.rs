@@ -58,6 +58,8 @@ static void *in_f30(void *x) { for (;;) { f30(10000); progress(); } return x; }
 /* Laps of one length would be met by the samples' clock at the same places again and again, and 600 of them would not be 600. */
 static long varied(void) { static unsigned seed = 1; seed = seed * 1103515245 + 12345; return 5000 + seed / 65536 % 10000; }
 static void *periodic(void *x) { for (;;) { long n = varied(); nap(1000 + n / 10); f30(20 * n); progress(); } return x; }
+/* A timer's life, always the same: the kernel ends each nap together with whatever else it has to do then. */
+static void *steady(void *x) { for (;;) { nap(2000); f30(100000); progress(); } return x; }
 static int ping[2], pong[2];
 static void *ponger(void *x) { char c; for (;;) { if (read(ping[0], &c, 1) != 1) break; f30(20000); if (write(pong[1], &c, 1) != 1) break; } return x; }
 static void *pinger(void *x) { char c = 'x'; for (;;) { f60(10000); if (write(ping[1], &c, 1) != 1) break; if (read(pong[0], &c, 1) != 1) break; progress(); } return x; }
@@ -81,6 +83,7 @@ int main(int count, char **words) {
     if (!strcmp(words[1], "calls")) for (;;) { long n = varied(); caller(n); f30(2 * n); progress(); }
     if (!strcmp(words[1], "two")) { start(in_f60); start(in_f30); }
     if (!strcmp(words[1], "periodic")) { start(in_f60); start(periodic); }
+    if (!strcmp(words[1], "steady")) { start(in_f60); start(steady); }
     if (!strcmp(words[1], "pingpong")) { if (pipe(ping) || pipe(pong)) return 1; start(ponger); start(pinger); }
     if (!strcmp(words[1], "napper")) for (;;) { nap(2000); f30(10000); progress(); }
     if (!strcmp(words[1], "joins")) for (;;) { pthread_t t; pthread_create(&t, 0, in_f60_once, (void *)(10 * varied())); pthread_join(t, 0); f30(20000); progress(); }
@@ -274,11 +277,12 @@ fn pauses_leave_out_their_share_of_what_interrupts_take() {
         (counts.asked_ns.cast_signed() - counts.paid_ns.cast_signed()) / counts.pauses.max(1).cast_signed()
     };
     // Side by side, since whoever takes the core makes pauses longer, and the end of an experiment cuts one; the middle
-    // of seven. Nine tenths of each interrupt lie where there should be none; a quarter is part of the pause.
+    // of seven. A quarter of each interrupt is part of the pause. Clocks that did not begin it stand on while it lasts as often
+    // as elsewhere, so that no more of them lie outside than should; of the one that did, nine tenths of an eighth.
     let mut taken_ns = [0_i64; 7].map(|_| shorter_ns(40_000) - shorter_ns(0));
     taken_ns.sort_unstable();
     let taken_ns = taken_ns[3];
-    assert!((10_000..=40_000).contains(&taken_ns), "{taken_ns} ns a pause");
+    assert!((-10_000..=-1_000).contains(&taken_ns), "{taken_ns} ns a pause");
 }
 
 #[test]
@@ -319,6 +323,56 @@ fn a_thread_that_time_wakes_pays_and_gains_nothing() {
     // that is cut, once in fifty.
     let paid = share(tally.counts.paid_ns, tally.inserted_ns);
     assert!(paid > 0.5, "paid {paid} {:?}", tally.counts);
+}
+
+/// CPU time of one thread.
+fn ran_ns(pid: Pid, tid: dyno_sys::Tid) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).unwrap();
+    text.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// Experiments of a quarter of a second, with all clocks drawn anew before each: what the counters count in them, and the
+/// CPU time of the threads meanwhile.
+fn drawn(
+    probe: &mut Probe,
+    tried: &Tried<'_>,
+    threads: &[(Pid, dyno_sys::Tid)],
+    times: u32,
+) -> (Counts, Vec<u64>) {
+    let (mut all, mut ran) = (probe.counts(), vec![0; threads.len()]);
+    let before = all;
+    for time in 0..times {
+        for clock in 0..probe.clocks() {
+            probe.draw_clock(clock, f64::from(time) * 0.618 % 1.0).unwrap();
+            sleep_ns(MS);
+        }
+        probe.begin(tried, mono_ns() + 5_000 * MS).unwrap();
+        let of = || threads.iter().map(|(pid, tid)| ran_ns(*pid, *tid));
+        let began: Vec<u64> = of().collect();
+        sleep_ns(250 * MS);
+        probe.end();
+        of().zip(began).zip(&mut ran).for_each(|((now, began), ran)| *ran += now - began);
+    }
+    all = probe.counts().since(&before);
+    (all, ran)
+}
+
+/// Planted fault: one clock for each CPU, never drawn anew.
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn a_thread_that_naps_for_a_fixed_time_is_met_as_often_as_it_works() {
+    let _alone = alone();
+    let running = Running::start("steady");
+    let mut probe = running.tried(Pausing::TaskWork);
+    let threads: Vec<_> = proc::tasks(running.pid).into_iter().map(|tid| (running.pid, tid)).collect();
+    let ranges = [running.place("f30")];
+    // Hits are those of the thread that naps alone.
+    let tried = Tried::Code { ranges: &ranges, reach: Reach::Own, delay_ns: 0 };
+    let (counts, ran) = drawn(&mut probe, &tried, &threads, 24);
+    let naps_ns = ran.last().copied().unwrap();
+    let worth = naps_ns as f64 / PERIOD_NS as f64;
+    println!("hits {} worth {worth} {ran:?}", counts.hits);
+    assert!((counts.hits as f64 / worth - 0.9).abs() < 0.25, "{} hits, worth {worth}", counts.hits);
 }
 
 #[test]

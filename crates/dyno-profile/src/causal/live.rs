@@ -47,6 +47,8 @@ const INTERRUPT_SHARE_MAX: f64 = 0.016;
 const SETTLE_CHANCE_NS: u64 = 3 * MS;
 /// After an experiment, so that pauses are over before the next one.
 const COOL_NS: u64 = 8 * MS;
+/// Ways to draw the clocks that sample.
+const TURNS: u64 = 1 << 32;
 /// Watchdog: the kernel ends an experiment by itself this long after the last sign of life from here. Should this process
 /// hang, or die slowly, the target runs on.
 const WATCHDOG_NS: u64 = 60 * MS;
@@ -318,8 +320,26 @@ impl<'s> Live<'s> {
         if !self.is_attached {
             self.probe.attach(self.period_ns()).map_err(refused)?;
             self.is_attached = true;
+            // They began at once.
+            self.cool()?;
         }
         debug_assert!(self.period_ns() > 0, "time passes between samples");
+        Ok(())
+    }
+
+    /// Between experiments, until pauses are over: all clocks that sample are drawn anew, each at a time of its own, so that
+    /// whatever keeps step with one of them does not for long.
+    fn cool(&mut self) -> Result<(), Error> {
+        let (begun_ns, clocks) = (mono_ns(), self.probe.clocks());
+        let turn = self.chance.below(TURNS) as f64 / TURNS as f64;
+        for clock in 0..clocks {
+            if self.is_attached {
+                let drawn = self.probe.draw_clock(clock, turn);
+                drawn
+                    .map_err(|source| Error::Perf { operation: "draw the clock of samples anew", source })?;
+            }
+            self.wait_until(begun_ns + COOL_NS * (clock as u64 + 1) / clocks as u64)?;
+        }
         Ok(())
     }
 
@@ -394,7 +414,7 @@ impl<'s> Live<'s> {
         self.probe.end();
         let alike = self.alike.take();
         let window = window?;
-        self.wait_until(mono_ns() + COOL_NS)?;
+        self.cool()?;
         // Of several tries each is one.
         self.alike = alike;
         Ok(Window { expired: self.probe.counts().expired > expired, ..window })

@@ -11,6 +11,7 @@ mod tried;
 mod window;
 mod word;
 
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -19,7 +20,7 @@ use super::runs::Ran;
 use super::types::Types;
 use super::{Attached, BpfError, Hook, Object, Words};
 use crate::clock::mono_ns;
-use crate::{Pid, Tid};
+use crate::{Pid, Tid, affinity, perf};
 
 use code::{kernel_device, packed};
 use counts::merged;
@@ -161,11 +162,29 @@ impl Probe {
         self.set(word::INTERRUPT_NS, ns.min(INTERRUPT_NS_MAX));
     }
 
+    /// Clocks that sample each CPU.
+    pub fn clocks(&self) -> usize {
+        perf::clocks_of_a_cpu(affinity::online().len())
+    }
+
+    /// Draws clock `number` of each CPU anew, by a `turn` between 0 and 1 that should be the same for all of them. It begins
+    /// its period now: where they are drawn one after the other, a share of a period apart, they stay apart. Samples come as
+    /// often as before once all were drawn; between experiments nobody misses them.
+    pub fn draw_clock(&self, number: usize, turn: f64) -> io::Result<()> {
+        assert!((0.0..=1.0).contains(&turn), "{turn} is no share");
+        debug_assert!(!self.is_active(), "an experiment's samples come at one rate");
+        let clocks = self.clocks() as u64;
+        self.attached
+            .iter()
+            .try_for_each(|held| held.draw_clock(number, self.get(word::PERIOD_NS) / clocks, turn))
+    }
+
     /// Samples, wake-ups and switches are looked at from now on, while an experiment runs.
     pub fn attach(&mut self, period_ns: u64) -> Result<(), BpfError> {
         assert!(self.attached.is_empty(), "two samplers of one probe would count everything twice");
         assert!(period_ns > 0, "time passes between samples");
-        self.set(word::PERIOD_NS, period_ns);
+        // A pause keeps the step of the clock that began it: its interrupts alone lie in it or not, the others' as elsewhere.
+        self.set(word::PERIOD_NS, period_ns * self.clocks() as u64);
         self.set(word::WATCH, self.get(word::WATCH) + 1);
         let hooks = [("on_waking", "sched_waking"), ("on_switch", "sched_switch")];
         for (program, tracepoint) in hooks {

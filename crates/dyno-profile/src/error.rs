@@ -99,6 +99,14 @@ pub enum Error {
         /// What it said.
         source: BpfError,
     },
+    /// The kernel takes so few samples that no pause can follow them.
+    #[error(
+        "the kernel takes at most {limit_hz} samples a second (kernel.perf_event_max_sample_rate): too few to experiment with"
+    )]
+    TooSeldom {
+        /// kernel.perf_event_max_sample_rate.
+        limit_hz: u64,
+    },
     /// Uprobes cannot be set on every instruction.
     #[error("the kernel takes no probe at {place}")]
     NoProbe {

@@ -176,8 +176,7 @@ impl Attached {
         let clocks: Vec<&SampleClock> = self.clocks().collect();
         for of_cpu in clocks.chunk_by(|one, next| one.cpu() == next.cpu()) {
             let Some(clock) = of_cpu.get(number) else { continue };
-            let periods = perf::periods(period_ns, of_cpu.len(), clock.cpu(), turn);
-            clock.restart(periods[number])?;
+            clock.restart(perf::periods(period_ns, of_cpu.len(), turn)[number])?;
         }
         Ok(())
     }
@@ -317,11 +316,8 @@ fn missing_map(name: &str) -> BpfError {
 /// Several for each CPU.
 fn clocks(program: BorrowedFd<'_>, period_ns: u64) -> io::Result<Vec<SampleClock>> {
     let cpus = crate::affinity::online();
-    let count = perf::clocks_of_a_cpu(cpus.len());
-    let of_cpu = |cpu: usize| {
-        let periods = perf::periods(period_ns, count, cpu, 0.0);
-        periods.into_iter().map(move |period_ns| SampleClock::start(program, cpu, period_ns))
-    };
+    let periods = perf::periods(period_ns, perf::clocks_of_a_cpu(cpus.len()), 0.0);
+    let of_cpu = |cpu: usize| periods.iter().map(move |one| SampleClock::start(program, cpu, *one));
     cpus.iter().flat_map(of_cpu).collect()
 }
 

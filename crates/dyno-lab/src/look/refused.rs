@@ -36,6 +36,9 @@ pub fn not_profiled(error: &Error) -> Failure {
         Error::Ring { .. } => failure
             .likely("this user may not lock more memory (kernel.perf_event_mlock_kb, ulimit -l)")
             .try_this("sudo sysctl kernel.perf_event_mlock_kb=4096"),
+        Error::TooSeldom { .. } => failure
+            .likely("kernel.perf_event_max_sample_rate was lowered, by hand or by the kernel (perf: interrupt took too long)")
+            .try_this("sudo sysctl kernel.perf_event_max_sample_rate=100000"),
         Error::Perf { .. }
         | Error::Replaced { .. }
         | Error::ProbeRefused { .. }

@@ -41,6 +41,8 @@ const MS: u64 = 1_000_000;
 
 /// Where threads hand on to each other within a few pauses: half as long.
 const PERIOD_FINE: Duration = Duration::from_micros(485);
+/// Samples that come more seldom say little in a window, and what they insert at once is longer than most hand-offs.
+const PERIOD_MAX: Duration = Duration::from_millis(5);
 /// Fine samples are taken where their interrupts take no more than this share of all time.
 const INTERRUPT_SHARE_MAX: f64 = 0.016;
 /// Random time beside the time to settle, some periods: windows must not keep step with what the target does.
@@ -310,7 +312,11 @@ impl<'s> Live<'s> {
     /// Samples, wake-ups and switches are looked at from here on, if they were not before. What the kernel takes of samples
     /// it may lower at any time: more seldom ones are longer pauses, and those that it drops would be none.
     fn attach(&mut self) -> Result<(), Error> {
-        let least = Duration::from_nanos(ROOM * 1_000_000_000 / frequency_max());
+        let limit_hz = frequency_max();
+        let least = least_period(limit_hz, self.probe.clocks());
+        if least > PERIOD_MAX {
+            return Err(Error::TooSeldom { limit_hz });
+        }
         if self.subject.period < least {
             self.subject.period = least;
             self.is_limited = true;
@@ -611,6 +617,12 @@ impl Rig for Live<'_> {
     }
 }
 
+/// Between samples of one CPU, at least, where the kernel takes so many of each event (`perf_event_max_sample_rate`): each
+/// clock is one.
+fn least_period(limit_hz: u64, clocks: usize) -> Duration {
+    Duration::from_nanos(ROOM * 1_000_000_000 / limit_hz / clocks as u64)
+}
+
 /// Whether twice as many interrupts cost little enough.
 fn is_cheap(interrupt_ns: u64) -> bool {
     interrupt_ns as f64 <= INTERRUPT_SHARE_MAX * PERIOD_FINE.as_nanos() as f64
@@ -642,6 +654,14 @@ mod tests {
     #[test]
     fn interrupts_of_five_microseconds_are_borne_twice_as_often_and_those_of_ten_are_not() {
         assert!(is_cheap(0) && is_cheap(5_000) && !is_cheap(10_000));
+    }
+
+    /// The kernel's limit is each event's, and each clock is one. Planted fault: it is taken for that of all together.
+    #[test]
+    fn a_lowered_limit_of_samples_is_each_clocks() {
+        assert_eq!(least_period(1_000, 8), Duration::from_micros(250));
+        assert_eq!(least_period(1_000, 2), Duration::from_millis(1));
+        assert!(least_period(49, 8) > PERIOD_MAX && least_period(50, 8) <= PERIOD_MAX);
     }
 
     #[test]

@@ -111,12 +111,20 @@ fn helps(case: &Case<'_>, point: &Point) -> (Verdict, String) {
         return (
             Verdict::NotMeasurable,
             format!(
-                "the virtual speed-up {said}, but {:.0} % of the samples lie in loops that wait: whoever spins pays late, and nothing else bears the figure out",
-                case.spinning_elsewhere_percent
+                "the virtual speed-up {said}, but {}, and nothing else bears the figure out",
+                pays_late(case)
             ),
         );
     }
     (Verdict::Helps, format!("{}{}{}{}", said, turns(case), beside(case), lasts(case)))
+}
+
+/// Who waits by spinning pauses at its own samples like whoever works, and holds up others by it at another time.
+fn pays_late(case: &Case<'_>) -> String {
+    format!(
+        "{:.0} % of the samples lie in loops that wait: whoever spins pays late",
+        case.spinning_elsewhere_percent
+    )
 }
 
 /// More than all the time that was taken from a part cannot be saved, unless others wait less for it.
@@ -239,15 +247,18 @@ fn neither(case: &Case<'_>, slope: Slope, greatest: &Point) -> (Verdict, String)
     }
     if let Some(point) = widest.filter(|_| is_flat || greatest.effect_percent.abs() < WORTH_POINTS) {
         let [low, high] = point.interval_percent;
-        return (
-            Verdict::NoEffect,
-            format!(
-                "{} % faster changes less than can be measured: {low:+.1} to {high:+.1} % of {}{}",
-                point.speedup_percent,
-                time_of(case.metric),
-                lasts(case)
-            ),
+        let said = format!(
+            "{} % faster changes less than can be measured: {low:+.1} to {high:+.1} % of {}",
+            point.speedup_percent,
+            time_of(case.metric)
         );
+        if case.spinning_elsewhere_percent > SPINNING_PERCENT_MAX {
+            return (
+                Verdict::NotMeasurable,
+                format!("{said}, but {}: an effect may be hidden", pays_late(case)),
+            );
+        }
+        return (Verdict::NoEffect, format!("{said}{}", lasts(case)));
     }
     (Verdict::NotMeasurable, too_wide(case.credibility, greatest))
 }
@@ -453,6 +464,20 @@ mod tests {
             let (answer, why) = verdict(&case);
             assert!(answer == Verdict::NotMeasurable && why.contains(words), "{why}");
         }
+    }
+
+    /// A consumer that spins pays as late as it is sampled, and its producer, half of all time, seemed to be worth nothing.
+    /// Planted fault: nothing is asked of who spins where no effect is found.
+    #[test]
+    fn no_effect_is_found_where_waiters_spin() {
+        let flat = estimates(1.0, 1.5, 0.4);
+        let (answer, why) = verdict(&Case { spinning_elsewhere_percent: 30.0, ..case(&flat) });
+        assert!(
+            answer == Verdict::NotMeasurable && why.contains("30 % of the samples lie in loops"),
+            "{why}"
+        );
+        let (answer, why) = verdict(&Case { spinning_elsewhere_percent: 3.0, ..case(&flat) });
+        assert_eq!(answer, Verdict::NoEffect, "{why}");
     }
 
     /// Planted fault: a loss is told that nothing was held against.

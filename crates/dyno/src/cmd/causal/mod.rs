@@ -50,6 +50,9 @@ pub(crate) fn run(args: &cli::Causal) -> Result<ExitCode, Failure> {
     }
 }
 
+/// What may be lowered while a run is under way; its error names it.
+const SAMPLE_LIMIT: &str = "kernel.perf_event_max_sample_rate";
+
 /// Experiments that reached their end and have no answer, with the reason of the site that had the most time.
 fn nothing_measured(record: &Causal) -> Option<Failure> {
     if record.sites.iter().any(|site| site.verdict != Verdict::NotMeasurable) {
@@ -58,6 +61,9 @@ fn nothing_measured(record: &Causal) -> Option<Failure> {
     let failure = Failure::no("nothing was measured");
     let first = record.sites.iter().max_by(|a, b| a.spent_s.total_cmp(&b.spent_s));
     Some(match (first, &record.cut_short) {
+        (_, Some(why)) if why.contains(SAMPLE_LIMIT) => {
+            failure.likely(visible(why)).try_this(format!("sudo sysctl {SAMPLE_LIMIT}=100000"))
+        }
         (_, Some(why)) => failure.likely(visible(why)).try_this("a target that lives longer than the run"),
         (Some(site), None) => failure
             .likely(format!("{}: {}", visible(&site.name), visible(&site.reason)))

@@ -3,10 +3,13 @@
 //!
 //! The call does not say which; what waits for the workers does. Who waits for work is woken as soon as there is some. Where
 //! work lies there all the time, more than one piece for each of them, and they sleep on for milliseconds, they wait for
-//! something else. An epoll holds all that a loop serves, and is never told so. Called by `blocking`.
+//! something else. An epoll holds all that a loop serves, and is never told so. Called by `pool`.
 
+use dyno_record::observation::Asked;
+
+use super::draft::{Draft, percent};
 use super::facts::Facts;
-use super::limits::untaken;
+use super::limits::{ROUNDS_MIN, pool_draft, queue, untaken};
 use super::waits::{OffCpu, ThreadTime};
 
 /// A mean wait of 5 ms: waking a thread takes a hundredth of it.
@@ -24,10 +27,39 @@ pub(super) fn are_waited_for(
 ) -> bool {
     let Some(sending) = facts.seen.packets.as_ref().and_then(|packets| packets.sending) else { return false };
     let ran: u64 = those.iter().map(|time| time.run).sum();
-    // A connection that came this moment wakes its own worker; the others wait for theirs.
-    let in_line = sending.waiting >= sending.rounds * those.len() as u64;
+    // A connection that came this moment wakes its own worker; the others wait for theirs. At a listener anybody may take it.
+    let of_each = sending.waiting >= sending.rounds * those.len() as u64;
+    let in_line = of_each || queue(facts, WAITING_SHARE_MIN).is_some();
     let serve = ran as f64 >= ran_min * off.sum(|time| time.run) as f64;
     in_line && serve && untaken(facts, WAITING_SHARE_MIN).is_some()
+}
+
+/// Requests that are not answered for each connection to whom they are passed on, from which on they may wait for one of those.
+const FOR_EACH_CONNECTION_MIN: f64 = 4.0;
+/// Fewer are no line.
+const UNANSWERED_MIN: f64 = 8.0;
+
+/// Many requests are not answered and few connections to another server are open: they may stand in line for one of those,
+/// inside an event loop whose threads do not show it. A note: a protocol that carries several at a time looks the same.
+pub(super) fn in_line_for_connections(facts: &Facts<'_>, spare: f64) -> Option<Draft> {
+    let packets = facts.seen.packets.as_ref()?;
+    let sending = packets.sending.filter(|sending| sending.rounds >= ROUNDS_MIN)?;
+    let unanswered = sending.unanswered as f64 / sending.rounds as f64;
+    let Asked { remote, connections } = packets.asked.first()?;
+    if unanswered < UNANSWERED_MIN || unanswered < FOR_EACH_CONNECTION_MIN * connections {
+        return None;
+    }
+    let summary = format!(
+        "{unanswered:.1} requests wait for their answers while {connections:.1} connections to {remote} are open and {} of \
+         the CPUs is free",
+        percent(spare)
+    );
+    let turns = "where a connection carries one request at a time, the others wait for a turn: a limit of connections, or a pool";
+    Some(
+        pool_draft(spare, summary)
+            .fact(format!("{connections:.1} connections to {remote} on average"), *connections, "connections")
+            .sign(turns),
+    )
 }
 
 /// What a thread slept in `poll`, where its waits are long.
@@ -40,10 +72,42 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::Class;
-    use dyno_record::observation::{Packets, Sending};
+    use dyno_record::observation::{Asked, Packets, Queue, Sending};
     use dyno_record::profile::WaitClass;
 
     use crate::scene::Scene;
+
+    /// Planted faults: what waits at the listener counted for each worker (`of_each` alone); a queue now and then is enough.
+    #[test]
+    fn one_connection_that_nobody_accepts_waits_for_all_workers() {
+        let queued = |looks_waiting: u64| {
+            let sending =
+                Sending { rounds: 80, rounds_waiting: looks_waiting, waiting: 160, ..Sending::default() };
+            let queue = Queue { looks: 80, looks_waiting, waiting: 160, most: 3, ..Queue::default() };
+            let packets = Packets { sending: Some(sending), queues: vec![queue], ..Packets::default() };
+            server(&[0.3; 8], "poll", 180).with(|seen| seen.packets = Some(packets)).classes()
+        };
+        assert_eq!(queued(80), [Class::PoolLimit]);
+        assert_eq!(queued(60), [], "at times somebody is there who accepts");
+        assert_eq!(asked(server(&[0.3; 8], "poll", 180), 80, 160), [], "they lie in connections of two");
+    }
+
+    /// Planted fault: no least number for each connection (`FOR_EACH_CONNECTION_MIN` of 0).
+    #[test]
+    fn many_requests_without_an_answer_over_few_connections_are_noted() {
+        let noted = |connections: f64, unanswered: u64| {
+            let asked = Asked { remote: "127.0.0.1:9000".to_owned(), connections };
+            let sending = Sending { rounds: 60, looks: 60, unanswered, ..Sending::default() };
+            let packets = Packets { sending: Some(sending), asked: vec![asked], ..Packets::default() };
+            let said =
+                server(&[0.3], "epoll_wait", 180).with(|seen| seen.packets = Some(packets)).diagnosed();
+            assert_eq!(said.findings, []);
+            said.notes.iter().any(|note| note.class == Class::PoolLimit)
+        };
+        assert!(noted(2.0, 60 * 30));
+        assert!(!noted(30.0, 60 * 30), "each has its own");
+        assert!(!noted(1.0, 60 * 5), "few wait");
+    }
 
     /// Threads that wait for nine of ten seconds in calls that many times each.
     fn server(run_s: &[f64], call: &str, waits: u64) -> Scene {

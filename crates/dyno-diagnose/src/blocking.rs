@@ -4,14 +4,11 @@ use std::collections::BTreeSet;
 
 use dyno_record::finding::{Class, Confidence};
 
-use super::answers;
 use super::draft::{Draft, Outcome, counted, percent};
 use super::facts::{Cost, Facts};
 use super::kernel::met_in_kernel;
-use super::limits::{WAITING_SHARE_MIN, unread, untaken};
 use super::memory::TOGETHER_MIN;
-use super::names;
-use super::waits::{Lock, LockKind, OffCpu, ThreadTime};
+use super::waits::{Lock, LockKind, OffCpu};
 
 /// A fifth of the threads' working time: below it, curing the wait brings less than a quarter more.
 const WAIT_SHARE_MIN: f64 = 0.20;
@@ -31,8 +28,6 @@ const EXPLAINED_MIN: f64 = 0.25;
 /// CPU time in futex(2), beside no less in the locks themselves, from which threads meet at them though they hardly sleep:
 /// a lock calls the kernel only where another holds it.
 const FUTEX_MET_MIN: f64 = 0.02;
-/// Of the CPU time, what the sleepers must use to be those who serve: others keep house beside them.
-const SERVE_SHARE_MIN: f64 = 0.75;
 /// CPU time spent on taking locks from which they cost, even when the CPUs are full.
 const LOCK_CPU_MIN: f64 = 0.15;
 /// The same, where a fifth of the time is waited besides, or locks call the kernel.
@@ -51,14 +46,6 @@ const FLUSHED_MIN: f64 = 0.5;
 const READS_MIN: f64 = 0.75;
 /// Reads of this size wait for the disk and not for each other: the kernel reads ahead by as much.
 const READ_AT_ONCE_BYTES: f64 = 131_072.0;
-/// CPU time that must be idle before a pool can be what holds the target back.
-const POOL_SPARE_MIN: f64 = 0.25;
-/// Share of their life that a pool's threads sleep: they take no part in the work otherwise.
-const SLEEP_SHARE_MIN: f64 = 0.75;
-/// Fewer sleepers than this are timers and helpers, no pool.
-const SLEEPERS_MIN: usize = 4;
-/// Share of a busy thread: one that runs less is a helper.
-const RUNS_MIN: f64 = 0.000_5;
 
 const NO_WAITS: &str = "what threads waited for";
 
@@ -415,145 +402,12 @@ fn lock_in_words(name: &str, lock: &Lock) -> String {
     )
 }
 
-/// A pool of workers is full of sleepers.
-pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
-    let Some(spare) = facts.spare() else { return Outcome::Unseen("how busy the CPUs were") };
-    if spare < POOL_SPARE_MIN {
-        return Outcome::Against(format!(
-            "{} of the CPUs' time is free: sleepers hold nothing up",
-            percent(spare)
-        ));
-    }
-    if let Some(draft) = goroutine_pool(facts, spare) {
-        return pool(facts, draft);
-    }
-    let Some(off) = &facts.off else { return Outcome::Unseen(NO_WAITS) };
-    let waiting = untaken(facts, WAITING_SHARE_MIN);
-    let asleep = asleep(facts, off, waiting.is_some());
-    let sleepers = asleep.len();
-    let workers = off.threads.values().filter(|time| time.run as f64 >= RUNS_MIN * off.window_ns).count();
-    // Few threads may sleep for their own reasons, but not while somebody waits to be answered.
-    let ran: u64 = asleep.iter().map(|time| time.run).sum();
-    let serve = ran as f64 >= SERVE_SHARE_MIN * off.sum(|time| time.run) as f64;
-    let few = (1..SLEEPERS_MIN).contains(&sleepers);
-    let by_clock = asleep.iter().all(|time| sleeps(time, off.window_ns, false));
-    let doing = if by_clock { "sleep" } else { "sleep or wait for others' answers" };
-    if let Some(waiting) = waiting.filter(|_| few && serve) {
-        let summary = format!(
-            "{sleepers} of {workers} threads that serve {doing} most of the time while requests wait for them"
-        );
-        let draft = pool_draft(spare, summary).fact(waiting, sleepers as f64, "threads");
-        return Outcome::Found(draft.next("in an event loop no call may sleep or block: wait by the loop's own timers, or hand such work to threads"));
-    }
-    if sleepers < SLEEPERS_MIN || sleepers * 2 < workers {
-        return short_of_a_pool(off, sleepers, asked_for(facts).is_some());
-    }
-    let summary = format!(
-        "all {sleepers} workers {doing} most of the time while {} of the CPUs is free",
-        percent(spare)
-    );
-    let draft = pool_draft(spare, summary).fact(
-        format!("{sleepers} threads {doing} for more than {}", percent(SLEEP_SHARE_MIN)),
-        sleepers as f64,
-        "threads",
-    );
-    pool(facts, draft)
-}
-
-/// Threads that sleep most of the time. Work that waits before those is explained; else it may wait for who polls.
-fn asleep<'o>(facts: &Facts<'_>, off: &'o OffCpu<'_>, is_waited_for: bool) -> Vec<&'o ThreadTime> {
-    let times = || off.threads.values();
-    let asleep: Vec<_> = times().filter(|time| sleeps(time, off.window_ns, is_waited_for)).collect();
-    let slept = |time: &ThreadTime| time.sleep + time.answers + answers::polled_ns(time);
-    let polling: Vec<_> = times().filter(|time| is_most(slept(time), time, off.window_ns)).collect();
-    let alone = asleep.is_empty() && !polling.is_empty();
-    let for_answers = alone && answers::are_waited_for(facts, off, &polling, SERVE_SHARE_MIN);
-    if for_answers { polling } else { asleep }
-}
-
-/// Too few sleep for most of the time; how long they do says how near that is, where somebody waits for them.
-fn short_of_a_pool(off: &OffCpu<'_>, sleepers: usize, is_waited_for: bool) -> Outcome {
-    let works = |time: &&ThreadTime| time.run as f64 >= RUNS_MIN * off.window_ns;
-    let workers: Vec<&ThreadTime> = off.threads.values().filter(works).collect();
-    let slept = workers.iter().map(|time| time.sleep + time.answers).sum::<u64>() as f64;
-    let share = slept / off.window_ns / workers.len().max(1) as f64;
-    let many = workers.len();
-    let text = format!("{sleepers} of {many} threads that work sleep most of the time");
-    if !is_waited_for || many < SLEEPERS_MIN {
-        return Outcome::Against(text);
-    }
-    let text = format!("{text}; on average they do so for {} of it", percent(share));
-    Outcome::near(&[(share, SLEEP_SHARE_MIN)], text)
-}
-
-/// Threads that do something at their own pace sleep as a pool's do: it holds somebody up only where somebody waits for it.
-fn pool(facts: &Facts<'_>, draft: Draft) -> Outcome {
-    match asked_for(facts) {
-        Some(who) => Outcome::Found(draft.sign(who)),
-        None => Outcome::Noted(draft.sign("nobody was seen to wait for them")),
-    }
-}
-
-/// Goroutines that wait to hand something over, on average, from which on there is a line of work.
-const SENDERS_MIN: f64 = 0.5;
-
-/// Who waits for the target's answers, or for its workers.
-fn asked_for(facts: &Facts<'_>) -> Option<String> {
-    let states = facts.seen.goroutines.as_ref().map(|all| &all.states);
-    let senders = states.and_then(|states| states.get("chan send").copied());
-    let senders = senders.filter(|many| *many >= SENDERS_MIN);
-    untaken(facts, WAITING_SHARE_MIN)
-        .or_else(|| unread(facts))
-        .or_else(|| facts.seen.load.as_ref().map(|_| "the load waits for its answers".to_owned()))
-        .or_else(|| senders.map(|many| format!("{many:.1} goroutines wait to hand work over")))
-}
-
-/// Whether it is a worker that does nothing else for most of the time: who waits for another's answer, while somebody waits
-/// for its own, could as well sleep.
-fn sleeps(time: &ThreadTime, window_ns: f64, is_waited_for: bool) -> bool {
-    let answers = if is_waited_for { time.answers } else { 0 };
-    is_most(time.sleep + answers, time, window_ns)
-}
-
-/// Whether a thread that works does that for most of the time.
-fn is_most(ns: u64, time: &ThreadTime, window_ns: f64) -> bool {
-    ns as f64 >= SLEEP_SHARE_MIN * window_ns && time.run as f64 >= RUNS_MIN * window_ns
-}
-
-/// Share of CPU time with a timer of Go in the stack from which sleeping is what the program does. Pools of sleepers have
-/// 0.17 to 0.3, by the machine; who sleeps uses little CPU, so some 200 samples tell it, to ±0.05.
-const TIMED_MIN: f64 = 0.1;
-/// The same for handing work from goroutine to goroutine: with a goroutine for each task none is handed over.
-const HANDED_MIN: f64 = 0.05;
-
-/// Goroutines sleep without a thread: what little CPU is used shows timers and work handed over, and CPUs stay free.
-fn goroutine_pool(facts: &Facts<'_>, spare: f64) -> Option<Draft> {
-    let on = facts.on.as_ref()?;
-    let (timed, handed) = (on.share_with(names::TIMED), on.share_with(names::HANDED));
-    if timed < TIMED_MIN || handed < HANDED_MIN {
-        return None;
-    }
-    let summary =
-        format!("work is handed to workers that sleep, while {} of the CPUs is free", percent(spare));
-    let draft = pool_draft(spare, summary)
-        .fact(format!("{} of the CPU time is spent on timers of sleepers", percent(timed)), timed, "share")
-        .fact(format!("{} is spent on handing work over", percent(handed)), handed, "share");
-    Some(draft)
-}
-
-fn pool_draft(spare: f64, summary: String) -> Draft {
-    Draft::new(Class::PoolLimit, spare, summary)
-        .fact(format!("{} of its CPUs' time is free", percent(spare)), spare, "share")
-        .next("as many workers as tasks wait at a time (Little's law: arrivals per second × seconds each waits), or a task each")
-        .specimen("pool-of-100")
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::{Class, Confidence};
-    use dyno_record::observation::{Goroutines, Packets, Sending, Transfers};
+    use dyno_record::observation::Transfers;
     use dyno_record::profile::{Span, ThreadState, WaitClass};
 
     use crate::scene::{Scene, synchronous_log};
@@ -883,94 +737,5 @@ mod tests {
         }
         assert_eq!(scene.first(), Some(Class::AllocatorContention));
         assert!(!scene.classes().contains(&Class::LockContention));
-    }
-
-    #[test]
-    fn a_pool_of_sleepers_leaves_the_cpus_free() {
-        let mut pool = Scene::new(&[0.05; 8]).on("run;work", 100);
-        for tid in 1..=8 {
-            pool = pool.off(tid, WaitClass::Sleep, "run;nanosleep;hrtimer_nanosleep_[k]", 9.9);
-        }
-        let sending = Sending { rounds: 80, rounds_waiting: 70, waiting: 70, ..Sending::default() };
-        let asked = |scene: Scene| {
-            scene.with(|seen| seen.packets = Some(Packets { sending: Some(sending), ..Packets::default() }))
-        };
-        assert_eq!(asked(pool).classes(), [Class::PoolLimit]);
-        let goroutines = |cpu: f64, senders: f64| {
-            let states = [("chan send".to_owned(), senders)];
-            Scene::new(&[cpu, cpu])
-                .on("main.worker;time.Sleep;runtime.gopark", 40)
-                .on("main.worker;runtime.chanrecv;runtime.gopark", 30)
-                .on("runtime.schedule", 30)
-                .with(|seen| {
-                    seen.goroutines =
-                        Some(Goroutines { looks: 50, states: states.into(), ..Goroutines::default() });
-                })
-        };
-        assert_eq!(goroutines(2.0, 1.0).classes(), [Class::PoolLimit]);
-        assert_eq!(goroutines(9.5, 1.0).classes(), []);
-        assert_eq!(goroutines(2.0, 0.0).classes(), [], "tickers of a service that has little to do");
-    }
-
-    /// Planted fault: sleepers found whether or not anybody waits for them (`pool` that never answers `Noted`).
-    #[test]
-    fn threads_that_sleep_at_their_own_pace_are_a_note() {
-        let mut paced = Scene::new(&[0.8; 6]).on("run;work", 100);
-        for tid in 1..=6 {
-            paced = paced.off(tid, WaitClass::Sleep, "run;nanosleep;hrtimer_nanosleep_[k]", 9.0);
-        }
-        assert_eq!(paced.classes(), []);
-        assert_eq!(paced.diagnosed().notes[0].class, Class::PoolLimit);
-    }
-
-    #[test]
-    fn one_thread_that_serves_and_sleeps_while_requests_wait_is_a_pool_of_one() {
-        let server = |waiting: u64| {
-            let sending = Sending { rounds: 80, rounds_waiting: waiting, waiting, ..Sending::default() };
-            Scene::new(&[0.3])
-                .on("main;serve;nanosleep", 100)
-                .off(1, WaitClass::Sleep, "main;serve;nanosleep;hrtimer_nanosleep_[k]", 9.5)
-                .with(|seen| seen.packets = Some(Packets { sending: Some(sending), ..Packets::default() }))
-        };
-        assert_eq!(server(70).classes(), [Class::PoolLimit]);
-        assert_eq!(server(10).classes(), [], "nobody waits for it");
-    }
-
-    /// Planted faults: a futex is never a sleep (`wait_class` without it); whatever lies beneath a sleep is one (`!is_lock()`
-    /// left out).
-    #[test]
-    fn who_sleeps_in_a_futex_sleeps_and_the_lock_that_he_takes_afterwards_is_one() {
-        let server = |futex: &str| {
-            let sending = Sending { rounds: 80, rounds_waiting: 80, waiting: 300, ..Sending::default() };
-            let mut scene = Scene::new(&[0.1; 4]).on("main;serve;work", 100);
-            for tid in 1..=4 {
-                scene = scene.off(tid, WaitClass::Lock, &format!("main;serve;{futex};futex_wait_[k]"), 9.0);
-            }
-            scene.with(|seen| seen.packets = Some(Packets { sending: Some(sending), ..Packets::default() }))
-        };
-        assert_eq!(server("JVM_Sleep;pthread_cond_timedwait").first(), Some(Class::PoolLimit));
-        for other in ["time_sleep;take_gil;pthread_cond_timedwait", "JVM_MonitorWait;pthread_cond_wait"] {
-            assert!(!server(other).classes().contains(&Class::PoolLimit), "{other}");
-        }
-    }
-
-    /// Planted fault: only who sleeps by a clock fills a pool; then one whose workers wait for a slow database is silent.
-    #[test]
-    fn workers_that_wait_for_anothers_answer_fill_a_pool_while_requests_wait() {
-        let server = |call: &str, waiting: u64| {
-            let sending = Sending { rounds: 80, rounds_waiting: waiting, waiting, ..Sending::default() };
-            let mut scene = Scene::new(&[0.3; 4]).on("main;serve;query", 100);
-            for tid in 1..=4 {
-                scene = scene.off(tid, WaitClass::Network, "main;serve;query;recv", 9.5);
-                let stack = scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap();
-                stack.wait.as_mut().unwrap().system_call = Some(call.to_owned());
-            }
-            scene.with(|seen| seen.packets = Some(Packets { sending: Some(sending), ..Packets::default() }))
-        };
-        assert_eq!(server("recvfrom", 70).classes(), [Class::PoolLimit]);
-        let summary = server("recvfrom", 70).diagnosed().findings.remove(0).summary;
-        assert!(summary.starts_with("all 4 workers sleep or wait for others' answers"), "{summary}");
-        assert_eq!(server("recvfrom", 10).classes(), [], "nobody waits for it");
-        assert_eq!(server("accept4", 70).classes(), [], "they have nothing to do");
     }
 }

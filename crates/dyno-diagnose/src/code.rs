@@ -256,14 +256,21 @@ impl Loop {
     /// Addresses that it stores to, by thread: only those that stay where they are while it goes round. That they do shows
     /// in the code; or, where the address is loaded anew each time, in what was seen of each thread.
     pub(super) fn stores<'s>(&self, seen: &'s [Registers]) -> Vec<(&'s Registers, u64)> {
+        self.stores_by_place(seen).into_iter().map(|(by, address, _)| (by, address)).collect()
+    }
+
+    /// The same with where the instruction stands that stores.
+    pub(super) fn stores_by_place<'s>(&self, seen: &'s [Registers]) -> Vec<(&'s Registers, u64, u64)> {
         let stores = self.accesses.iter().filter(|access| access.writes && !access.own);
         let of = |access: &Access| {
             let found = seen.iter().filter_map(|one| Some((one, address(access, one)?))).collect::<Vec<_>>();
-            match () {
+            let found = match () {
                 () if self.is_still(access) => found,
                 () if self.is_known(access) => unmoved(found),
                 () => Vec::new(),
-            }
+            };
+            let place = self.instructions[access.at].ip();
+            found.into_iter().map(move |(by, address)| (by, address, place))
         };
         stores.flat_map(of).collect()
     }

@@ -95,6 +95,7 @@ mod tests {
                 states: BTreeMap::from(states),
                 at_mutexes,
                 mutexes_in: BTreeMap::from([("main.serve".to_owned(), at_mutexes)]),
+                ..Goroutines::default()
             });
         })
     }

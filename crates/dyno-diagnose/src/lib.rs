@@ -7,6 +7,7 @@
 mod answers;
 pub mod audit;
 mod blocking;
+mod channels;
 mod code;
 mod cpu;
 mod draft;
@@ -21,8 +22,10 @@ mod limits;
 mod memory;
 mod names;
 mod network;
+mod pool;
 #[cfg(test)]
 mod scene;
+mod shortened;
 mod spin;
 mod system_calls;
 mod waits;
@@ -64,7 +67,7 @@ const RULES: [Rule; 23] = [
     rule(Class::AllocatorContention, 2, blocking::allocator_contention),
     rule(Class::Spinning, 2, spin::spinning),
     rule(Class::LockContention, 2, blocking::lock_contention),
-    rule(Class::PoolLimit, 3, blocking::pool_limit),
+    rule(Class::PoolLimit, 3, pool::pool_limit),
     rule(Class::SingleThreadLimit, 3, limits::single_thread_limit),
     rule(Class::FalseSharingSuspected, 4, memory::false_sharing),
     rule(Class::PageFaults, 4, memory::page_faults),
@@ -119,6 +122,7 @@ pub fn diagnose(seen: &Observation) -> Diagnosed {
         }
     }
     said.findings = in_order(found);
+    shortened::tell(&mut said.findings, seen);
     said.nearest = nearest(near);
     name_what_was_ruled_out(&mut said);
     said

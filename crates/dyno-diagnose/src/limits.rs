@@ -1,7 +1,7 @@
 //! Rules for what bounds the target from outside or by its shape: one thread, the generator, others, a quota.
 
 use dyno_record::finding::{Class, Confidence};
-use dyno_record::observation::{Limit, Load, ThreadCost};
+use dyno_record::observation::{Limit, Load, Queue, ThreadCost};
 use dyno_record::profile::WaitClass;
 
 use super::draft::{Draft, Outcome, percent};
@@ -27,7 +27,7 @@ const IN_LINE_MIN: f64 = 4.0;
 /// Of few connections, the share with bytes that it had not read.
 const UNREAD_SHARE_MIN: f64 = 0.5;
 /// Looks from which on a share of them is told.
-const ROUNDS_MIN: u64 = 20;
+pub(super) const ROUNDS_MIN: u64 = 20;
 /// Share of the looks at which something waited to be read or accepted: one client alone never waits like that, since it
 /// asks again only after it was answered.
 pub(super) const WAITING_SHARE_MIN: f64 = 0.5;
@@ -85,7 +85,7 @@ pub(super) fn single_thread_limit(facts: &Facts<'_>) -> Outcome {
     match who_waits(facts, busiest) {
         Some(who) => {
             let sure = if gain >= GAIN_SURE { Confidence::High } else { Confidence::Medium };
-            Outcome::Found(draft.sure(sure).sign(who))
+            Outcome::Found(draft.sure(sure).sign(who).sign_if(in_queue(facts, WAITING_BEFORE_FULL_MIN)))
         }
         None => Outcome::Noted(draft.sign("nobody was seen waiting for it")),
     }
@@ -186,6 +186,32 @@ pub(super) fn untaken(facts: &Facts<'_>, share_min: f64) -> Option<String> {
             "at {waited} of {rounds} looks, connections waited to be accepted or read, {mean:.1} on average"
         )
     })
+}
+
+/// The listener before which most connections wait, where some do at so many of the looks at it.
+pub(super) fn queue<'o>(facts: &Facts<'o>, share_min: f64) -> Option<&'o Queue> {
+    let queues = facts.seen.packets.as_ref()?.queues.iter();
+    let often = |one: &&Queue| {
+        one.looks >= ROUNDS_MIN && one.looks_waiting as f64 >= share_min * one.looks as f64 && one.waiting > 0
+    };
+    queues.filter(often).max_by_key(|one| one.waiting)
+}
+
+/// The same in words.
+pub(super) fn in_queue(facts: &Facts<'_>, share_min: f64) -> Option<String> {
+    let queue = queue(facts, share_min)?;
+    let mean = queue.waiting as f64 / queue.looks as f64;
+    let room = match queue.backlog {
+        Some(backlog) if queue.most >= u64::from(backlog) => {
+            format!("; its queue takes {backlog} and was full: further clients wait outside of it")
+        }
+        Some(backlog) => format!(", of {backlog} that may"),
+        None => String::new(),
+    };
+    Some(format!(
+        "{mean:.1} connections wait to be accepted at {} on average, {} at most{room}",
+        queue.local, queue.most
+    ))
 }
 
 /// Other threads wait for locks or pipes, and this thread is who wakes them.
@@ -324,6 +350,14 @@ pub(super) fn throttled(facts: &Facts<'_>) -> Outcome {
         return Outcome::Noted(draft);
     }
     Outcome::Found(draft.sure(Confidence::High))
+}
+
+/// What all findings about pools that are too small begin with.
+pub(super) fn pool_draft(spare: f64, summary: String) -> Draft {
+    Draft::new(Class::PoolLimit, spare, summary)
+        .fact(format!("{} of its CPUs' time is free", percent(spare)), spare, "share")
+        .next("as many workers as tasks wait at a time (Little's law: arrivals per second × seconds each waits), or a task each")
+        .specimen("pool-of-100")
 }
 
 #[cfg(test)]

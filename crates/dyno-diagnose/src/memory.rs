@@ -199,11 +199,47 @@ pub(super) fn false_sharing(facts: &Facts<'_>) -> Outcome {
         return facts.no_loops(NO_CODE);
     }
     let stores = stores_by_line(facts);
-    let shared: BTreeMap<Line, &Stores> = stores
+    let shared: Lines<'_> = stores
         .iter()
         .filter(|(_, stores)| threads(stores).len() >= 2)
         .map(|(line, stores)| (*line, stores))
         .collect();
+    if facts.seen.goroutines.is_none() {
+        return shared_lines(facts, &shared);
+    }
+    // What belongs to a processor of Go's is stored to by whichever thread has it.
+    let certain = shared.iter().filter(|(_, stores)| is_shared_in_go(stores));
+    let certain: Lines<'_> = certain.map(|(line, stores)| (*line, *stores)).collect();
+    match (shared_lines(facts, &certain), shared_lines(facts, &shared)) {
+        (Outcome::Found(draft), _) => Outcome::Found(draft),
+        (_, Outcome::Found(draft)) => Outcome::Noted(draft.sign(
+            "Go's processors move from thread to thread, and what is theirs with them: whether two store at the same time is not to be seen",
+        )),
+        (against, _) => against,
+    }
+}
+
+/// Whether different goroutines share that line for certain: each has words of its own there, one instruction of the program's
+/// own stores into several of its words (things that lie side by side), or it says by an atomic that others store there too.
+/// One thing that is handed on, a buffer of a pool, has one word for each instruction.
+fn is_shared_in_go(stores: &Stores) -> bool {
+    let mut of_words = BTreeMap::<u64, BTreeSet<u64>>::new();
+    for store in stores {
+        of_words.entry(store.address).or_default().insert(store.goroutine);
+    }
+    let owners: BTreeSet<&BTreeSet<u64>> = of_words.values().collect();
+    let own_words = of_words.len() >= 2
+        && owners.len() == of_words.len()
+        && of_words.values().all(|goroutines| goroutines.len() == 1);
+    let mut of_places = BTreeMap::<u64, BTreeSet<u64>>::new();
+    for store in stores.iter().filter(|store| store.is_own) {
+        of_places.entry(store.place).or_default().insert(store.address);
+    }
+    let side_by_side = of_places.values().any(|words| words.len() >= 2);
+    own_words || side_by_side || stores.iter().any(|store| store.is_own && store.is_atomic)
+}
+
+fn shared_lines(facts: &Facts<'_>, shared: &Lines<'_>) -> Outcome {
     let in_shared = |hot: &Hot<'_>| {
         let stored = hot.code.stores(&hot.spot.seen);
         stored.iter().any(|(by, address)| shared.contains_key(&line(facts, by, *address)))
@@ -223,7 +259,7 @@ pub(super) fn false_sharing(facts: &Facts<'_>) -> Outcome {
             "threads that store into one line run one after another: {together:.2} of them at a time"
         ));
     }
-    let addresses: BTreeSet<u64> = most.iter().map(|(_, address)| *address).collect();
+    let addresses: BTreeSet<u64> = most.iter().map(|store| store.address).collect();
     let what =
         if addresses.len() > 1 { "different words of one cache line" } else { "one and the same word" };
     Outcome::Found(
@@ -246,8 +282,31 @@ fn at_the_same_time(facts: &Facts<'_>, tids: &BTreeSet<u32>) -> f64 {
     run / 1e9 / facts.seen.duration_s.max(1e-9)
 }
 
-/// Threads and addresses.
-type Stores = BTreeSet<(u32, u64)>;
+/// A store that was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Store {
+    tid: u32,
+    address: u64,
+    /// In a Go program, who ran on the thread: its run-time keeps the goroutine's record in r14 on this machine.
+    goroutine: u64,
+    /// The instruction.
+    place: u64,
+    /// It is no part of Go's own code.
+    is_own: bool,
+    /// Its loop has an atomic.
+    is_atomic: bool,
+}
+
+/// The place of r14 among the registers.
+const R14: usize = 14;
+
+/// Code of Go's that works on what belongs to a processor.
+const OF_PROCESSORS: &[&str] = &["runtime.*", "sync.*", "sync/*", "internal/*"];
+
+type Stores = BTreeSet<Store>;
+
+/// Cache lines and who stores into them.
+type Lines<'s> = BTreeMap<Line, &'s Stores>;
 
 /// A cache line: of one process, or none where the memory is shared by several.
 type Line = (Option<u32>, u64);
@@ -261,20 +320,24 @@ fn line(facts: &Facts<'_>, by: &Registers, address: u64) -> Line {
 fn stores_by_line(facts: &Facts<'_>) -> BTreeMap<Line, Stores> {
     let mut lines = BTreeMap::<Line, Stores>::new();
     for hot in facts.loops.iter().filter(|hot| !hot.code.only_waits()) {
-        for (by, address) in hot.code.stores(&hot.spot.seen) {
-            lines.entry(line(facts, by, address)).or_default().insert((by.tid, address));
+        let is_own = !names::is(&hot.spot.function, OF_PROCESSORS);
+        let is_atomic = hot.code.is_atomic();
+        for (by, address, place) in hot.code.stores_by_place(&hot.spot.seen) {
+            let store = Store { tid: by.tid, address, goroutine: by.values[R14], place, is_own, is_atomic };
+            lines.entry(line(facts, by, address)).or_default().insert(store);
         }
     }
     lines
 }
 
 fn threads(stores: &Stores) -> BTreeSet<u32> {
-    stores.iter().map(|(tid, _)| *tid).collect()
+    stores.iter().map(|store| store.tid).collect()
 }
 
 fn stores_in_words(stores: &Stores) -> String {
+    let each: BTreeSet<(u32, u64)> = stores.iter().map(|store| (store.tid, store.address)).collect();
     let some: Vec<String> =
-        stores.iter().take(4).map(|(tid, address)| format!("thread {tid} at {address:#x}")).collect();
+        each.iter().take(4).map(|(tid, address)| format!("thread {tid} at {address:#x}")).collect();
     format!("sampled stores: {}", some.join(", "))
 }
 
@@ -285,6 +348,9 @@ mod tests {
     use dyno_record::profile::WaitClass;
 
     use crate::scene::{COLUMNS, COUNT, ROWS, Scene, WALK, registers};
+
+    /// `mov $1000,%edx; 1: lock incq (%rdi); sub $1,%edx; jne 1b; ret`, seen at the subtraction.
+    const ATOMIC: (&str, u64) = ("bae8030000f048ff0783ea0175f7c3", 0x9);
 
     #[test]
     fn a_large_table_in_small_pages_is_beyond_the_tlb_and_huge_pages_cure_it() {
@@ -329,6 +395,39 @@ mod tests {
         };
         assert_eq!(stores(8), [Class::FalseSharingSuspected]);
         assert_eq!(stores(128), []);
+    }
+
+    /// Planted faults: Go's own atomics are the program's (`is_own` always true); one word is side by side; in Go nothing is
+    /// certain.
+    #[test]
+    fn what_belongs_to_a_processor_of_gos_moves_from_thread_to_thread_and_is_not_shared() {
+        let stores = |code, function: &str, of: [(u32, u64, u64); 4]| {
+            let seen = (0..8).flat_map(|_| {
+                of.map(|(tid, address, goroutine)| {
+                    let mut by = registers(tid, address, 0);
+                    by.values[super::R14] = goroutine;
+                    by
+                })
+            });
+            let scene = Scene::new(&[10.0, 10.0]).on("run;work", 100).hot(code, 0.5, seen.collect());
+            let said = scene.with(|seen| {
+                seen.goroutines = Some(dyno_record::observation::Goroutines::default());
+                seen.hot[0].function = function.to_owned();
+            });
+            let said = said.diagnosed();
+            let noted = said.notes.iter().any(|note| note.class == Class::FalseSharingSuspected);
+            (said.findings.iter().map(|found| found.class).collect::<Vec<_>>(), noted)
+        };
+        let moved = [(1, 0x1000, 7), (2, 0x1000, 8), (1, 0x1008, 8), (2, 0x1008, 7)];
+        let one_word = [(1, 0x1000, 7), (2, 0x1000, 8), (1, 0x1000, 8), (2, 0x1000, 7)];
+        let own_words = [(1, 0x1000, 7), (2, 0x1008, 8), (2, 0x1000, 7), (1, 0x1008, 8)];
+        assert_eq!(stores(COUNT, "sync.(*Pool).Get", moved), (vec![], true));
+        let found = (vec![Class::FalseSharingSuspected], false);
+        assert_eq!(stores(COUNT, "main.count", moved), found, "things that lie side by side");
+        assert_eq!(stores(COUNT, "main.work", one_word), (vec![], true));
+        assert_eq!(stores(COUNT, "main.work", own_words), found);
+        assert_eq!(stores(ATOMIC, "main.count", one_word), found);
+        assert_eq!(stores(ATOMIC, "sync.(*poolDequeue).pushHead", one_word), (vec![], true));
     }
 
     #[test]

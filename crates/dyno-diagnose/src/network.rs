@@ -27,7 +27,7 @@ pub(super) fn held_share(sending: &Sending) -> f64 {
 /// Small pieces wait until the other side acknowledges the piece before, which it delays.
 pub(super) fn delayed_ack(facts: &Facts<'_>) -> Outcome {
     let packets = facts.seen.packets.as_ref();
-    let sending = packets.and_then(|packets| packets.sending);
+    let sending = packets.and_then(|packets| packets.sending).filter(|sending| sending.looks > 0);
     if sending.is_none() && packets.is_some_and(|packets| packets.connections == 0) {
         return Outcome::Against("it holds no TCP connection".to_owned());
     }

@@ -19,10 +19,15 @@ use crate::symbol::Symbols;
 const TABLE_BYTES_MAX: u64 = 256 << 20;
 /// Goroutines that are looked at each time; of more, every so-manieth.
 const LOOKED_AT_MAX: usize = 512;
-/// Stacks that are walked each time.
+/// Stacks that are walked each time, for each thing that is waited for.
 const WALKED_MAX: usize = 8;
-/// Return addresses of a stack that are kept.
-const DEPTH_MAX: usize = 24;
+/// Return addresses of a stack that are kept: what serves a request lies below all that a program calls for it.
+const DEPTH_MAX: usize = 48;
+/// Bytes of a stack that are read.
+const STACK_BYTES_MAX: u64 = 32 << 10;
+/// Different stacks that are kept, and of the named ones those that are told.
+const STACKS_MAX: usize = 4_096;
+const TOLD_MAX: usize = 32;
 /// Reasons that a run-time may know; there are some forty.
 const REASONS_MAX: usize = 64;
 /// Bytes of the run-time's record of a goroutine that hold what is asked for.
@@ -45,7 +50,51 @@ pub struct Goroutines {
     state_at: Option<usize>,
     looks: u32,
     seen: BTreeMap<String, f64>,
-    stacks: BTreeMap<Vec<u64>, f64>,
+    /// By what is waited for, and return addresses.
+    stacks: BTreeMap<(String, Vec<u64>), f64>,
+    busy: Busy,
+}
+
+/// Who was at work at each look, by number.
+#[derive(Default)]
+struct Busy {
+    looks: Vec<Vec<u64>>,
+    /// Looks at which each was in a system call.
+    in_calls: BTreeMap<u64, usize>,
+}
+
+impl Busy {
+    fn take(&mut self, look: &[(u64, &str)]) {
+        let at_work = look.iter().filter(|(_, state)| BUSY.contains(state));
+        self.looks.push(at_work.map(|(number, _)| *number).collect());
+        for (number, _) in look.iter().filter(|(_, state)| *state == IN_CALL) {
+            *self.in_calls.entry(*number).or_default() += 1;
+        }
+    }
+
+    /// Looks at which somebody was at work. Who was never seen outside of a system call waits in it: for signals, say.
+    fn looks(&self) -> u32 {
+        let waits = |number: &u64| self.in_calls.get(number).is_some_and(|looks| *looks >= self.looks.len());
+        self.looks.iter().filter(|look| !look.iter().all(waits)).count() as u32
+    }
+}
+
+/// A goroutine in a system call.
+const IN_CALL: &str = "in a system call";
+/// What a goroutine does that is at work, or that sleeps for a time as one that stands for work does.
+const BUSY: [&str; 4] = ["running", "runnable", IN_CALL, "sleep"];
+/// Reasons whose stacks are walked beside those of mutexes.
+const WALKED: [&str; 5] = ["chan receive", "chan send", "select", "IO wait", "sleep"];
+
+/// Goroutines that wait at one place.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Place {
+    /// What is waited for.
+    pub state: String,
+    /// Functions from the outermost to the innermost, joined by `;`, without the run-time's.
+    pub stack: String,
+    /// How many waited there, on average.
+    pub many: f64,
 }
 
 /// What many looks saw.
@@ -57,6 +106,10 @@ pub struct Seen {
     pub states: BTreeMap<String, f64>,
     /// Functions in which mutexes were waited for, with how many waited there, on average.
     pub at_mutexes: BTreeMap<String, f64>,
+    /// Where others waited or slept, the most first.
+    pub places: Vec<Place>,
+    /// Looks at which somebody ran, wanted to, slept, or was in a system call that ended.
+    pub busy_looks: u32,
 }
 
 /// Reasons of goroutines that wait for a mutex.
@@ -98,6 +151,7 @@ impl Goroutines {
             looks: 0,
             seen: BTreeMap::new(),
             stacks: BTreeMap::new(),
+            busy: Busy::default(),
         }))
     }
 
@@ -109,15 +163,36 @@ impl Goroutines {
         }
         let Some(state_at) = self.state_at else { return };
         self.looks += 1;
-        let mut walked = 0;
+        let mut waiting = BTreeMap::<String, Vec<&Record>>::new();
+        let mut states = Vec::new();
         for record in &records {
             let Some(state) = self.state(&record.bytes, state_at) else { continue };
-            if is_mutex(&state) && walked < WALKED_MAX {
-                walked += 1;
-                let stack = self.walk(&record.bytes);
-                *self.stacks.entry(stack).or_default() += record.stands_for;
+            let number = word(&record.bytes, state_at + NUMBER_BEHIND).unwrap_or(0);
+            *self.seen.entry(state.clone()).or_default() += record.stands_for;
+            if is_mutex(&state) || WALKED.contains(&state.as_str()) {
+                waiting.entry(state.clone()).or_default().push(record);
             }
-            *self.seen.entry(state).or_default() += record.stands_for;
+            states.push((number, state));
+        }
+        let states: Vec<(u64, &str)> =
+            states.iter().map(|(number, state)| (*number, state.as_str())).collect();
+        self.busy.take(&states);
+        for (state, those) in waiting {
+            self.walk_some(&state, &those);
+        }
+    }
+
+    /// Walks the stacks of some that wait for the same, other ones at each look: each stands for as many as there are.
+    fn walk_some(&mut self, state: &str, those: &[&Record]) {
+        let all: f64 = those.iter().map(|record| record.stands_for).sum();
+        let step = those.len().div_ceil(WALKED_MAX).max(1);
+        let walked: Vec<&&Record> = those.iter().skip(self.looks as usize % step).step_by(step).collect();
+        let each = all / walked.len().max(1) as f64;
+        for record in walked {
+            let key = (state.to_owned(), self.walk(&record.bytes));
+            if self.stacks.len() < STACKS_MAX || self.stacks.contains_key(&key) {
+                *self.stacks.entry(key).or_default() += each;
+            }
         }
     }
 
@@ -131,17 +206,32 @@ impl Goroutines {
         let mean = |(name, sum): (String, f64)| (name, sum / looks);
         let (mut spaces, mut symbols) = (AddressSpaces::new(), Symbols::new());
         spaces.read(self.pid);
-        let mut at_mutexes = BTreeMap::<String, f64>::new();
-        for (stack, sum) in &self.stacks {
-            let mut here = BTreeSet::new();
-            for address in stack {
+        let mut names = BTreeMap::<u64, Vec<String>>::new();
+        let mut name = |address: u64| {
+            let named = names.entry(address).or_insert_with(|| {
                 // A return address lies behind its call.
                 let functions = symbols.symbolize(&mut spaces, self.pid, address.saturating_sub(1));
-                here.extend(functions.into_iter().map(|function| function.name));
+                functions.into_iter().map(|function| function.name).collect()
+            });
+            named.clone()
+        };
+        let mut at_mutexes = BTreeMap::<String, f64>::new();
+        let mut places = BTreeMap::<(String, String), f64>::new();
+        for ((state, stack), sum) in self.stacks {
+            let functions: Vec<String> = stack.into_iter().flat_map(&mut name).collect();
+            if is_mutex(&state) {
+                let here: BTreeSet<String> = functions.into_iter().collect();
+                here.into_iter().for_each(|name| *at_mutexes.entry(name).or_default() += sum / looks);
+            } else {
+                *places.entry((state, folded(&functions))).or_default() += sum / looks;
             }
-            here.into_iter().for_each(|name| *at_mutexes.entry(name).or_default() += sum / looks);
         }
-        Some(Seen { looks: self.looks, states: self.seen.into_iter().map(mean).collect(), at_mutexes })
+        let place = |((state, stack), many)| Place { state, stack, many };
+        let mut places: Vec<Place> = places.into_iter().map(place).collect();
+        places.sort_by(|a, b| b.many.total_cmp(&a.many));
+        places.truncate(TOLD_MAX);
+        let states = self.seen.into_iter().map(mean).collect();
+        Some(Seen { looks: self.looks, states, at_mutexes, places, busy_looks: self.busy.looks() })
     }
 
     fn records(&self) -> Vec<Record> {
@@ -174,16 +264,28 @@ impl Goroutines {
     fn walk(&self, record: &[u8]) -> Vec<u64> {
         let (Some(low), Some(high)) = (word(record, 0), word(record, 8)) else { return Vec::new() };
         let inside = |at: u64| at > low && at + 16 <= high && at.is_multiple_of(8);
-        let mut frame = FRAME_AT.iter().filter_map(|at| word(record, *at)).find(|at| inside(*at));
-        let mut stack = Vec::new();
+        let frame = FRAME_AT.iter().filter_map(|at| word(record, *at)).find(|at| inside(*at));
+        let Some(begin) = frame else { return Vec::new() };
+        let bytes = (high - begin).min(STACK_BYTES_MAX);
+        let memory = self.memory.read(begin, usize::try_from(bytes).unwrap_or(0));
+        let (mut stack, mut frame) = (Vec::new(), frame);
         while let Some(at) = frame.filter(|at| inside(*at) && stack.len() < DEPTH_MAX) {
-            let pair = self.memory.read(at, 16);
-            let (Some(next), Some(address)) = (word(&pair, 0), word(&pair, 8)) else { break };
+            let from = usize::try_from(at - begin).unwrap_or(usize::MAX);
+            let (Some(next), Some(address)) = (word(&memory, from), word(&memory, from.saturating_add(8)))
+            else {
+                break;
+            };
             stack.push(address);
             frame = (next > at).then_some(next);
         }
         stack
     }
+}
+
+/// Functions, the innermost first, as a line from the outermost on; the run-time's own say nothing.
+fn folded(functions: &[String]) -> String {
+    let own = functions.iter().rev().filter(|name| !name.starts_with("runtime."));
+    own.map(String::as_str).collect::<Vec<_>>().join(";")
 }
 
 struct Record {
@@ -237,7 +339,7 @@ fn addresses(elf: &crate::image::elf::Elf, wanted: &[&str; 2]) -> Option<[u64; 2
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+    Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
 }
 
 fn half(bytes: &[u8], at: usize) -> Option<u32> {
@@ -265,6 +367,24 @@ mod tests {
         }
         let twice = [record(144, 4, 1), record(144, 4, 1)];
         assert_eq!(layout(&[&twice[0], &twice[1]]), None, "two have one number");
+    }
+
+    /// Planted fault: every system call is work.
+    #[test]
+    fn who_stays_in_one_system_call_is_not_at_work() {
+        let mut busy = Busy::default();
+        busy.take(&[(1, IN_CALL), (2, "IO wait"), (3, "chan send")]);
+        busy.take(&[(1, IN_CALL), (2, "running"), (3, "chan send")]);
+        busy.take(&[(1, IN_CALL), (2, IN_CALL), (3, "chan send")]);
+        assert_eq!(busy.looks(), 2);
+    }
+
+    #[test]
+    fn a_stack_is_told_from_its_outermost_function_without_the_run_times() {
+        let innermost_first =
+            ["runtime.gopark", "runtime.chansend1", "main.handle", "net/http.(*conn).serve"];
+        let functions = innermost_first.map(str::to_owned);
+        assert_eq!(folded(&functions), "net/http.(*conn).serve;main.handle");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::finding::{Finding, RuledOut};
 use crate::machine::Machine;
-use crate::observation::NotLookedAt;
+use crate::observation::{NotLookedAt, Part};
 use crate::profile::Target;
 
 /// One diagnosis.
@@ -21,6 +21,9 @@ pub struct Diagnosis {
     pub started_unix_s: u64,
     /// How long the target was watched.
     pub duration_s: f64,
+    /// How long each part of it was really seen; none in records of before.
+    #[serde(default)]
+    pub parts: Vec<Part>,
     /// The command line.
     pub command: Vec<String>,
     /// Where it ran.

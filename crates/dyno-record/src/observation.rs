@@ -21,6 +21,8 @@ pub struct Observation {
     pub schema: String,
     /// How long the counters ran.
     pub duration_s: f64,
+    /// How long each part of it was really seen, in their order; none in records of before.
+    pub parts: Vec<Part>,
     /// The target's CPUs and others'.
     pub host: Host,
     /// The target's threads, by number; those that ended meanwhile are not in it.
@@ -49,6 +51,48 @@ pub struct Observation {
     pub files: BTreeMap<String, String>,
     /// What could not be seen.
     pub not_looked_at: Vec<NotLookedAt>,
+}
+
+/// A part of an observation, by its way of watching.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Part {
+    /// Which.
+    pub way: Way,
+    /// When it began, in seconds from the beginning of the first.
+    pub began_s: f64,
+    /// How long it was to be watched.
+    pub asked_s: f64,
+    /// How long it was seen.
+    pub seen_s: f64,
+}
+
+/// A way of watching.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// Counters, read at both ends.
+    #[default]
+    Counters,
+    /// Goroutines, connections and queues, looked at often.
+    Looks,
+    /// Where CPU time goes.
+    OnCpu,
+    /// Registers at hot instructions.
+    HotCode,
+    /// What threads wait for, and system calls.
+    OffCpu,
+}
+
+impl Part {
+    /// Less than this of what was asked for is a short look: a load that changes has shown other things in the rest.
+    pub const WHOLE_MIN: f64 = 0.7;
+
+    /// Whether it was seen for much less than it was to be.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        self.seen_s < Part::WHOLE_MIN * self.asked_s
+    }
 }
 
 /// The machine while the target was watched. Times are sums over the CPUs that the target may use.
@@ -204,6 +248,38 @@ pub struct Packets {
     pub connections: u64,
     /// How its connections send, where that could be looked at.
     pub sending: Option<Sending>,
+    /// Its listeners with their queues, where those could be looked at; none in records of before.
+    pub queues: Vec<Queue>,
+    /// Whom it asks: the far ends of its connections that it did not accept, most of them first; none in records of before.
+    pub asked: Vec<Asked>,
+}
+
+/// The queue of one of the target's listeners, of TCP or a unix socket, by looking often.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Queue {
+    /// Where it listens: an address and port, a socket file, or a name that begins with `@`.
+    pub local: String,
+    /// How often it was looked at.
+    pub looks: u64,
+    /// Of those, the looks at which some connection waited to be accepted.
+    pub looks_waiting: u64,
+    /// Connections that waited, over all looks.
+    pub waiting: u64,
+    /// The most at one look.
+    pub most: u64,
+    /// How many may wait, where that is known.
+    pub backlog: Option<u32>,
+}
+
+/// An address that the target asks.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Asked {
+    /// Address and port.
+    pub remote: String,
+    /// Open connections to it, on average.
+    pub connections: f64,
 }
 
 /// What TCP held back on the target's connections, and on their other ends on the same machine, and what waited for the
@@ -219,7 +295,7 @@ pub struct Sending {
     pub held_by_peers: u64,
     /// Connections without `TCP_NODELAY` among those that were held.
     pub without_nodelay: u64,
-    /// Times that all of the target's connections were looked at, one after another.
+    /// Times that all of the target's connections and listeners were looked at, one after another.
     pub rounds: u64,
     /// Of those, the times at which something waited to be taken: bytes in a connection, or a connection in a queue.
     pub rounds_waiting: u64,
@@ -229,6 +305,9 @@ pub struct Sending {
     pub most_looks: u64,
     /// Of those, the looks at which they were.
     pub most_held: u64,
+    /// Connections that the target accepted and whose peer sent last, so that it waits for an answer, over all looks; 0 in
+    /// records of before.
+    pub unanswered: u64,
 }
 
 /// A socket that sees packets (`packet(7)`).
@@ -298,6 +377,22 @@ pub struct Goroutines {
     pub at_mutexes: f64,
     /// Functions on the stacks of those, with how many.
     pub mutexes_in: BTreeMap<String, f64>,
+    /// Where others waited in channels, for the network, or slept, the most first; none in records of before.
+    pub places: Vec<Place>,
+    /// Looks at which some goroutine ran, wanted to, slept, or was in a system call that ended.
+    pub busy_looks: u32,
+}
+
+/// Goroutines that wait at one place.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Place {
+    /// What is waited for, in the run-time's words: `chan send`, `IO wait`.
+    pub state: String,
+    /// Functions from the outermost to the innermost, joined by `;`, without the run-time's.
+    pub stack: String,
+    /// How many waited there, on average.
+    pub many: f64,
 }
 
 /// An instruction at which the target was seen often, and the bytes around it.

@@ -26,8 +26,9 @@ pub use maps::{
     parse_mount_device,
 };
 pub use net::{
-    Connections, Holders, InetLine, UnixLine, listeners, listens_on, parse_inet, parse_unix, peers,
-    socket_holders, sockets_accepted, tcp_sockets, tcp_sockets_of,
+    Connections, HeldSocket, Holders, InetLine, UnixLine, UnixListenerLine, listeners, listens_on,
+    parse_inet, parse_unix, parse_unix_listeners, peers, same_network, socket_holders, sockets_accepted,
+    tcp_held, tcp_sockets_of, unix_listeners, unix_table, unix_waiting,
 };
 pub use process::{
     Stat, all_sleeping, cpus_allowed, epoll_events, folder, has_ended, has_thread_ended, is_gone, maps,

@@ -120,7 +120,8 @@ impl Recorder {
         self.session.enable()?;
         // After the events: what is mapped from here on comes as a record.
         self.watched.add_threads(self.session.threads(), begun_ns);
-        let end = self.watch(begun_ns, stop)?;
+        // Events of many threads take their time to be enabled: what was asked for begins when all of them are.
+        let end = self.watch(mono_ns(), stop)?;
         self.session.disable();
         let wall_ns = mono_ns() - begun_ns;
         self.collect(u64::MAX);
@@ -134,9 +135,9 @@ impl Recorder {
         Ok(profile)
     }
 
-    fn watch(&mut self, begun_ns: u64, stop: &AtomicBool) -> Result<End, Error> {
+    fn watch(&mut self, from_ns: u64, stop: &AtomicBool) -> Result<End, Error> {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let end_ns = self.options.duration.map_or(u64::MAX, |time| begun_ns.saturating_add(ns(time)));
+        let end_ns = self.options.duration.map_or(u64::MAX, |time| from_ns.saturating_add(ns(time)));
         loop {
             if stop.load(Ordering::Relaxed) {
                 return Ok(End::Stopped);

@@ -3,7 +3,7 @@
 use dyno_measure::usl::{Estimate, Usl};
 use dyno_record::diagnosis::{Card as Figures, Diagnosis};
 use dyno_record::finding::{Class, Confidence, Finding, Next};
-use dyno_record::observation::NotLookedAt;
+use dyno_record::observation::{NotLookedAt, Part, Way};
 use dyno_record::profile::{Kind, Profile};
 
 use super::block::{Block, Card, Fact, Headline, Item, OnPage, OnTerminal, Section, Shown, View, Voice};
@@ -97,7 +97,7 @@ fn sureness(confidence: Confidence) -> &'static str {
 }
 
 fn seen(record: &Diagnosis) -> Vec<Fact> {
-    std::iter::once(target(record)).chain(figures(&record.card)).collect()
+    std::iter::once(target(record)).chain(parts(record)).chain(figures(&record.card)).collect()
 }
 
 fn found(record: &Diagnosis) -> Section {
@@ -172,6 +172,31 @@ fn target(record: &Diagnosis) -> Fact {
     let used = format!("{:.2} of {} CPUs busy", record.card.cpus_used, record.card.cpus);
     Fact::new("target", format!("{target} · {used} · watched for {:.1} s", record.duration_s))
 }
+
+/// How long each part was really seen, where that is known; what was to be seen for longer says for how long.
+fn parts(record: &Diagnosis) -> Option<Fact> {
+    let named = |part: &Part| {
+        let what = match part.way {
+            Way::Counters => "counters",
+            Way::Looks => "connections",
+            Way::OnCpu => "CPU time",
+            Way::HotCode => "hot code",
+            Way::OffCpu => "waits",
+        };
+        let of = if part.is_short() { format!(" of {:.1}", part.asked_s) } else { String::new() };
+        format!("{what} {:.1}{of} s", part.seen_s)
+    };
+    let last = record.parts.last()?;
+    let all: Vec<String> = record.parts.iter().map(named).collect();
+    let took = last.began_s + last.seen_s;
+    // To put names to addresses and to begin anew takes longer where CPUs are scarce: then the parts lie far apart.
+    let apart = took > APART_MIN * record.duration_s;
+    let within = if apart { format!(" · within {took:.1} s") } else { String::new() };
+    Some(Fact::new("seen for", format!("{}{within}", all.join(" · "))))
+}
+
+/// Of the time that was seen, what all of it must take from which on that is told.
+const APART_MIN: f64 = 1.3;
 
 fn figures(card: &Figures) -> Vec<Fact> {
     let throughput = card.requests_per_second.zip(card.latency_us).map(|(rate, tail)| {

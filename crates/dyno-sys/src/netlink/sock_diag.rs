@@ -1,6 +1,7 @@
-//! Sockets as `ss` sees them (`sock_diag(7)`): TCP listeners with their queues, and sockets that tap packets.
+//! Sockets as `ss` sees them (`sock_diag(7)`): TCP listeners with their queues, queues of unix listeners, and sockets that
+//! tap packets.
 //!
-//! Read by the host's facts, in this thread's network namespace. Asking loads a module of the kernel where it is one: callers
+//! Read by the host's facts and by the diagnosis, in this thread's network namespace. Asking loads a module of the kernel where it is one: callers
 //! see first whether it is there.
 
 use super::attribute::{attributes, u32_at};
@@ -12,6 +13,14 @@ const SOCK_DIAG_BY_FAMILY: u16 = 20;
 /// Bytes of `struct inet_diag_req_v2`, and of the two answers' heads.
 const INET_REQUEST_BYTES: usize = 56;
 const INET_HEAD_BYTES: usize = 72;
+/// Bytes of `struct unix_diag_req`, and of its answer's head.
+const UNIX_REQUEST_BYTES: usize = 24;
+const UNIX_HEAD_BYTES: usize = 16;
+/// What is asked of a unix socket, and the attribute that answers it (`linux/unix_diag.h`): its queue.
+const UNIX_SHOW_QUEUE: u32 = 0x10;
+const UNIX_QUEUE: u16 = 4;
+/// Whatever its cookie: the inode names it.
+const NO_COOKIE: [u8; 8] = [0xff; 8];
 const PACKET_HEAD_BYTES: usize = 16;
 const LISTEN: u32 = 10;
 /// What is asked of a tap: its device, what it joined, its ring, its fanout group, its filter (`linux/packet_diag.h`).
@@ -37,6 +46,41 @@ pub struct Listener {
     pub inode: u32,
     /// Whose it is.
     pub uid: u32,
+}
+
+/// The queue of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// Connections that wait to be accepted.
+    pub waiting: u32,
+    /// How many may; further clients sleep in connect(2), where nobody counts them.
+    pub backlog: u32,
+}
+
+/// Asks for the queues of unix listeners, again and again over one socket.
+#[derive(Debug)]
+pub struct UnixQueues(Netlink);
+
+impl UnixQueues {
+    /// For the sockets of this thread's network namespace.
+    pub fn open() -> io::Result<UnixQueues> {
+        Ok(UnixQueues(Netlink::open(Protocol::SockDiag)?))
+    }
+
+    /// The queue of the listener with this inode. `ENOENT` when there is no such socket in this namespace, or when the kernel
+    /// has no `unix_diag`.
+    pub fn of(&mut self, inode: u32) -> io::Result<Queue> {
+        let mut request = [0; UNIX_REQUEST_BYTES];
+        request[0] = libc::AF_UNIX as u8;
+        request[4..8].copy_from_slice(&(1u32 << LISTEN).to_le_bytes());
+        request[8..12].copy_from_slice(&inode.to_le_bytes());
+        request[12..16].copy_from_slice(&UNIX_SHOW_QUEUE.to_le_bytes());
+        request[16..24].copy_from_slice(&NO_COOKIE);
+        let mut queue = None;
+        let each = &mut |message: &[u8]| queue = parse_unix_queue(message);
+        self.0.ask((SOCK_DIAG_BY_FAMILY, &request), Until::First, 1, each)?;
+        queue.ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
 }
 
 /// A socket of the family `AF_PACKET`.
@@ -106,6 +150,15 @@ pub fn parse_listener(message: &[u8]) -> Option<Listener> {
     })
 }
 
+/// `struct unix_diag_msg` of a listener, asked for its queue.
+pub fn parse_unix_queue(message: &[u8]) -> Option<Queue> {
+    let rest = message.get(UNIX_HEAD_BYTES..)?;
+    let is_listener = u32::from(message[2]) == LISTEN;
+    let queue = attributes(rest).find(|one| one.kind == UNIX_QUEUE && one.bytes.len() >= 8);
+    let queue = queue.filter(|_| is_listener)?;
+    Some(Queue { waiting: u32_at(queue.bytes, 0), backlog: u32_at(queue.bytes, 4) })
+}
+
 /// `struct packet_diag_msg`.
 pub fn parse_tap(message: &[u8]) -> Option<Tap> {
     let rest = message.get(PACKET_HEAD_BYTES..)?;
@@ -148,6 +201,43 @@ mod tests {
         let (all, _) = listeners(10_000).unwrap();
         let seen = all.into_iter().find(|one| one.local == local).unwrap();
         assert!(seen.backlog >= 128 && seen.waiting == 0 && seen.inode > 0);
+    }
+
+    /// Planted fault: the two words of the queue the other way round.
+    #[test]
+    fn the_queue_of_a_unix_listener_is_counted() {
+        use std::os::linux::net::SocketAddrExt;
+        use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+        let name = format!("dyno-sys-{}-queue", std::process::id());
+        let at = SocketAddr::from_abstract_name(&name).unwrap();
+        let listener = UnixListener::bind_addr(&at).unwrap();
+        let lines = crate::proc::unix_listeners(&[crate::child::this()]);
+        let line = lines.iter().find(|line| line.name == format!("@{name}")).unwrap();
+        let counted = |waiting: u32| {
+            let table = crate::proc::unix_table(crate::child::this());
+            assert_eq!(crate::proc::unix_waiting(&table, &line.name), waiting);
+            // Where the kernel has no `unix_diag` the table alone counts.
+            if let Ok(queue) = UnixQueues::open().unwrap().of(line.inode as u32) {
+                assert_eq!(queue.waiting, waiting);
+                assert!(queue.backlog >= 16, "{queue:?}");
+            }
+        };
+        counted(0);
+        let clients = [(); 3].map(|()| UnixStream::connect_addr(&at).unwrap());
+        counted(3);
+        let _accepted = listener.accept().unwrap();
+        counted(2);
+        drop(clients);
+    }
+
+    #[test]
+    fn a_unix_socket_that_does_not_listen_has_no_queue() {
+        let mut message = vec![1, 1, LISTEN as u8, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        put(&mut message, UNIX_QUEUE, &[5, 0, 0, 0, 128, 0, 0, 0]);
+        assert_eq!(parse_unix_queue(&message), Some(Queue { waiting: 5, backlog: 128 }));
+        assert!((0..message.len()).all(|end| parse_unix_queue(&message[..end]).is_none()));
+        message[2] = 1;
+        assert_eq!(parse_unix_queue(&message), None);
     }
 
     #[test]

@@ -22,6 +22,8 @@ const FEW: usize = 256;
 const TRIES_MAX: usize = 20;
 /// `__SO_ACCEPTCON` in the flags of /proc/net/unix: it listens.
 const UNIX_ACCEPTS: u32 = 0x1_0000;
+/// `SS_CONNECTING` in its column of states: connected, and nobody's descriptor yet.
+const UNIX_CONNECTING: &str = "02";
 
 /// One line of /proc/net/tcp or tcp6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +47,15 @@ pub struct UnixLine {
     pub path: PathBuf,
     /// `0x10000` is set on a listener.
     pub flags: u32,
+    /// What /proc/PID/fd names as `socket:[inode]`.
+    pub inode: u64,
+}
+
+/// A unix socket that listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnixListenerLine {
+    /// Its file, or the name that begins with `@`.
+    pub name: String,
     /// What /proc/PID/fd names as `socket:[inode]`.
     pub inode: u64,
 }
@@ -96,12 +107,47 @@ pub fn sockets_accepted(pid: Pid, port: u16) -> Vec<i32> {
     numbers_in(&format!("{folder}/fd")).into_iter().filter(is_ours).collect()
 }
 
-/// The descriptors of `pid` that are listeners of TCP or open connections, ascending.
-pub fn tcp_sockets(pid: Pid) -> Vec<i32> {
-    held(pid, &open_inodes(pid))
+/// A listener of TCP or an open connection, and the descriptor by which a process holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldSocket {
+    /// The descriptor.
+    pub fd: i32,
+    /// Its line of the table.
+    pub line: InetLine,
 }
 
-/// The same of several processes. The tables of a network namespace are as long as it has connections, and read once.
+impl HeldSocket {
+    /// Whether it listens.
+    #[must_use]
+    pub fn listens(&self) -> bool {
+        self.line.state == LISTEN
+    }
+}
+
+/// Listeners of TCP and open connections of some processes that see the same network as the first of them, by process, with
+/// descriptors ascending.
+pub fn tcp_held(pids: &[Pid]) -> Vec<(Pid, Vec<HeldSocket>)> {
+    let Some(first) = pids.first() else { return Vec::new() };
+    let is_open = |line: &InetLine| matches!(line.state, ESTABLISHED | LISTEN);
+    let table: BTreeMap<u64, InetLine> = inet_lines(&format!("{}/net", folder(*first)))
+        .filter(|line| is_open(line) && line.inode != 0)
+        .map(|line| (line.inode, line))
+        .collect();
+    let of = |pid: &Pid| {
+        let folder = folder(*pid);
+        let held = |fd: i32| Some(HeldSocket { fd, line: *table.get(&socket_inode(&folder, fd)?)? });
+        (*pid, numbers_in(&format!("{folder}/fd")).into_iter().filter_map(held).collect())
+    };
+    pids.iter().map(of).collect()
+}
+
+/// Whether two processes see the same network; not where that is not told.
+pub fn same_network(one: Pid, other: Pid) -> bool {
+    let network = |pid: Pid| fs::read_link(format!("{}/ns/net", folder(pid))).ok();
+    network(one).is_some_and(|network_of_one| Some(network_of_one) == network(other))
+}
+
+/// The descriptors of some processes that are listeners of TCP or open connections, ascending. The tables of a network namespace are as long as it has connections, and read once.
 pub fn tcp_sockets_of(pids: &[Pid]) -> Vec<(Pid, Vec<i32>)> {
     let network = |pid: Pid| fs::read_link(format!("{}/ns/net", folder(pid))).ok();
     joined(pids, network, open_inodes)
@@ -199,6 +245,9 @@ impl Connections {
 /// after that, and who holds others by then is asked again.
 pub fn peers(pids: &[Pid]) -> Vec<Pid> {
     let connections = Connections::of(pids);
+    if connections.held == 0 && !connections.listens {
+        return Vec::new();
+    }
     let holders = socket_holders(&connections.far_ends);
     let known = holders.of.len();
     let found = pids_of(&holders);
@@ -332,6 +381,54 @@ pub fn parse_unix(text: &str) -> Vec<UnixLine> {
     text.lines().skip(1).filter_map(parse_unix_line).collect()
 }
 
+/// The table of unix sockets of the network that `pid` sees; empty where it may not be read.
+pub fn unix_table(pid: Pid) -> String {
+    fs::read(format!("{}/net/unix", folder(pid)))
+        .map_or_else(|_unread| String::new(), |raw| String::from_utf8_lossy(&raw).into_owned())
+}
+
+/// The unix listeners that these processes hold, of the network that the first of them sees.
+pub fn unix_listeners(pids: &[Pid]) -> Vec<UnixListenerLine> {
+    let Some(first) = pids.first() else { return Vec::new() };
+    let mut all = parse_unix_listeners(&unix_table(*first));
+    if !all.is_empty() {
+        let own: BTreeSet<u64> = pids.iter().flat_map(|pid| socket_inodes(*pid)).collect();
+        all.retain(|line| own.contains(&line.inode));
+    }
+    all
+}
+
+/// The listeners of /proc/net/unix.
+pub fn parse_unix_listeners(text: &str) -> Vec<UnixListenerLine> {
+    let listener = |line: &str| {
+        let (fields, name) = unix_fields(line)?;
+        let accepts = u32::from_str_radix(fields[3], 16).ok()? & UNIX_ACCEPTS != 0;
+        let inode = fields[6].parse().ok()?;
+        accepts.then(|| UnixListenerLine { name: name.to_owned(), inode })
+    };
+    text.lines().skip(1).filter_map(listener).collect()
+}
+
+/// How many connections wait to be accepted by the listener of this name, as /proc/net/unix shows it: a connection bears its
+/// listener's name, and has no inode until it is accepted.
+pub fn unix_waiting(text: &str, listener: &str) -> u32 {
+    let waits = |line: &&str| {
+        let fields = unix_fields(line).filter(|(_, name)| *name == listener);
+        fields.is_some_and(|(fields, _)| fields[5] == UNIX_CONNECTING && fields[6] == "0")
+    };
+    text.lines().skip(1).filter(waits).count() as u32
+}
+
+/// The seven fields before the name, and the name, which may hold blanks.
+fn unix_fields(line: &str) -> Option<([&str; 7], &str)> {
+    let (mut fields, mut rest) = ([""; 7], line);
+    for field in &mut fields {
+        let (one, after) = rest.trim_start().split_once(' ').unwrap_or((rest.trim_start(), ""));
+        (*field, rest) = (one, after);
+    }
+    (!fields[6].is_empty()).then_some((fields, rest))
+}
+
 fn parse_unix_line(line: &str) -> Option<UnixLine> {
     let path = &line[line.find('/')?..];
     let mut fields = line.split_whitespace().skip(3);
@@ -405,6 +502,23 @@ mod tests {
                     0000: 00000003 00000000 00000000 0001 03  1599\n";
         let line = UnixLine { path: "/run/a b.sock".into(), flags: UNIX_ACCEPTS, inode: 4711 };
         assert_eq!(parse_unix(text), [line]);
+    }
+
+    /// Planted faults: every connection of that name counted; names cut at their blanks.
+    #[test]
+    fn unix_connections_that_nobody_accepted_are_counted_by_their_listeners_name() {
+        let text = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+                    0000: 00000003 00000000 00000000 0001 03  1599\n\
+                    0000: 00000002 00000000 00010000 0001 01 4711 /run/a b.sock\n\
+                    0000: 00000002 00000000 00000000 0001 02     0 /run/a b.sock\n\
+                    0000: 00000002 00000000 00000000 0001 02     0 /run/a b.sock\n\
+                    0000: 00000003 00000000 00000000 0001 03 1603 /run/a b.sock\n\
+                    0000: 00000002 00000000 00000000 0001 02     0 /run/a c.sock\n\
+                    0000: 00000002 00000000 00010000 0001 01 4712 @x/y\n nonsense\n";
+        let named = |name: &str, inode| UnixListenerLine { name: name.to_owned(), inode };
+        assert_eq!(parse_unix_listeners(text), [named("/run/a b.sock", 4711), named("@x/y", 4712)]);
+        let waiting = |name| unix_waiting(text, name);
+        assert_eq!((waiting("/run/a b.sock"), waiting("/run/a c.sock"), waiting("@x/y")), (2, 1, 0));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use super::{Io, given};
 use crate::errno::checked;
+use crate::netlink::sock_diag::Queue;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -67,23 +68,32 @@ pub fn unacknowledged(fd: impl AsFd) -> io::Result<u64> {
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
-/// What waits to be taken from a socket of TCP: of a listener the connections that nobody has accepted, of a connection 1
-/// if bytes lie in it that nobody has read.
-pub fn waiting(fd: impl AsFd) -> io::Result<u32> {
-    let info = tcp_info(&fd)?;
-    if info[0] == TCP_LISTEN {
-        return Ok(info_word(&info, UNACKED));
-    }
+/// Whether bytes lie in a connection that nobody has read.
+pub fn is_unread(fd: impl AsFd) -> io::Result<bool> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: FIONREAD writes one int; `bytes` lives through the call.
     checked(unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), libc::FIONREAD, &raw mut bytes) })?;
-    Ok(u32::from(bytes > 0))
+    Ok(bytes > 0)
 }
 
-/// `tcpi_state` of a listener (net/tcp_states.h), whose `tcpi_unacked` is the length of its queue.
+/// Of a listener of TCP the connections that nobody has accepted, and how many may wait so. An error for every other kind of
+/// socket, and for a connection.
+pub fn queue(fd: impl AsFd) -> io::Result<Queue> {
+    let info = tcp_info(&fd)?;
+    if info[0] != TCP_LISTEN {
+        return Err(io::ErrorKind::NotConnected.into());
+    }
+    Ok(Queue { waiting: info_word(&info, UNACKED), backlog: info_word(&info, SACKED) })
+}
+
+/// `tcpi_state` of a listener (net/tcp_states.h), whose `tcpi_unacked` is the length of its queue, and `tcpi_sacked` the limit.
 const TCP_LISTEN: u8 = 10;
-/// Offset of `tcpi_unacked` in struct tcp_info (linux/tcp.h).
+/// Offsets of `tcpi_unacked` and `tcpi_sacked` in struct tcp_info (linux/tcp.h).
 const UNACKED: usize = 24;
+const SACKED: usize = 28;
+/// Offsets of `tcpi_last_data_sent` and `tcpi_last_data_recv`: milliseconds since then.
+const LAST_SENT: usize = 44;
+const LAST_RECEIVED: usize = 52;
 
 /// struct tcp_info, which only ever grows at its end; an error where the kernel's is shorter than what is read here.
 fn tcp_info(fd: impl AsFd) -> io::Result<[u8; 256]> {
@@ -117,6 +127,8 @@ pub struct Sending {
     pub segment: u32,
     /// Bytes that were received since it was opened, modulo 2³²: more when it changes.
     pub received: u32,
+    /// The peer sent last, by whole milliseconds: what it asked is not answered yet.
+    pub is_asked: bool,
 }
 
 impl Sending {
@@ -141,6 +153,7 @@ pub fn sending(fd: impl AsFd) -> io::Result<Sending> {
         window: at(80),
         unsent: at(144),
         received: at(128),
+        is_asked: at(LAST_RECEIVED) < at(LAST_SENT),
     })
 }
 
@@ -186,16 +199,18 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let connect = || TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut one, _two) = (connect(), connect());
-        assert_eq!(waiting(&listener).unwrap(), 2);
+        let waiting = || queue(&listener).unwrap().waiting;
+        assert_eq!(waiting(), 2);
+        assert!(queue(&listener).unwrap().backlog >= 128);
         let (mut far, _) = listener.accept().unwrap();
-        assert_eq!((waiting(&listener).unwrap(), waiting(&far).unwrap()), (1, 0));
+        assert_eq!((waiting(), is_unread(&far).unwrap()), (1, false));
         one.write_all(b"abc").unwrap();
         far.peek(&mut [0; 3]).unwrap();
-        assert_eq!(waiting(&far).unwrap(), 1);
+        assert!(is_unread(&far).unwrap());
         far.read_exact(&mut [0; 3]).unwrap();
-        assert_eq!(waiting(&far).unwrap(), 0);
+        assert!(!is_unread(&far).unwrap());
         let (pipe, _) = UnixStream::pair().unwrap();
-        assert!(waiting(&pipe).is_err(), "only TCP is asked");
+        assert!(queue(&pipe).is_err() && queue(&far).is_err(), "only listeners of TCP are asked");
     }
 
     #[test]
@@ -220,7 +235,8 @@ mod tests {
 
     #[test]
     fn a_small_piece_waits_for_the_piece_before_it_unless_small_pieces_go_at_once() {
-        let kept = |unsent| Sending { unacknowledged: 1, window: 10, unsent, segment: 1_448, received: 0 };
+        let kept =
+            |unsent| Sending { unacknowledged: 1, window: 10, unsent, segment: 1_448, ..Sending::default() };
         assert!(kept(5).waits_for_acknowledgement());
         assert!(!kept(0).waits_for_acknowledgement() && !kept(2_000).waits_for_acknowledgement());
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -80,6 +80,11 @@ impl Counters {
         self.processes.is_empty()
     }
 
+    /// Who held the far ends of its connections.
+    pub(super) fn peers(&self) -> &[Pid] {
+        &self.peers
+    }
+
     /// What happened from `self` to `after`, and how things stand now.
     pub(super) fn until(&self, after: &Counters, pid: Pid) -> Observation {
         let cpus = allowed_cpus(after);
@@ -264,6 +269,8 @@ impl Counters {
             connections: after.connections.held as u64,
             // Looked at while the window passes, by somebody else.
             sending: None,
+            queues: Vec::new(),
+            asked: Vec::new(),
         })
     }
 }

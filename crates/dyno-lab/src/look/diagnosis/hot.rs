@@ -33,6 +33,7 @@ const CALL_BYTES_MAX: u64 = 7;
 /// Samples of all threads.
 pub(super) struct Hot {
     samples: Vec<HotSample>,
+    seen_ns: u64,
     /// The share of the target's running time that was that of the threads that were sampled.
     sampled_share: f64,
     /// Whose its threads are.
@@ -47,8 +48,8 @@ struct Tally {
 }
 
 impl Hot {
-    /// Samples the threads of `pid` and of its children until `end_ns`, or until `stop` is set.
-    pub(super) fn watch(pid: Pid, end_ns: u64, stop: &AtomicBool) -> std::io::Result<Hot> {
+    /// Samples the threads of `pid` and of its children for so long, or until `stop` is set.
+    pub(super) fn watch(pid: Pid, time: Duration, stop: &AtomicBool) -> std::io::Result<Hot> {
         let mut samplers = Vec::new();
         let mut refused = None;
         let before = run_times(pid);
@@ -68,10 +69,14 @@ impl Hot {
             return Err(error);
         }
         let mut samples = Vec::new();
+        // Opening many takes its own time.
+        let start_ns = mono_ns();
+        let end_ns = start_ns + u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 2);
         while mono_ns() < end_ns && !stop.load(Ordering::Relaxed) {
             std::thread::sleep(LOOK);
             samplers.iter_mut().for_each(|sampler| sampler.drain(&mut samples));
         }
+        let seen_ns = mono_ns() - start_ns;
         let (mut all, mut theirs) = (0, 0);
         for (tid, ns) in run_times(pid) {
             let ran = ns.saturating_sub(before.get(&tid).copied().unwrap_or(0));
@@ -79,7 +84,12 @@ impl Hot {
             theirs += if sampled.contains(&tid) { ran } else { 0 };
         }
         let sampled_share = if all > 0 { theirs as f64 / all as f64 } else { 1.0 };
-        Ok(Hot { samples, sampled_share, processes: processes(pid) })
+        Ok(Hot { samples, seen_ns, sampled_share, processes: processes(pid) })
+    }
+
+    /// How long they were sampled.
+    pub(super) fn seen_s(&self) -> f64 {
+        self.seen_ns as f64 / 1e9
     }
 
     /// The hottest instructions. `user_share` is the share of the target's CPU time outside the kernel, which was not

@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_profile::goroutines::{Goroutines, is_mutex};
-use dyno_record::observation::{self, Sending};
+use dyno_record::observation::{self, Asked, Queue, Sending};
 use dyno_sys::Pid;
 use dyno_sys::clock::mono_ns;
 
+use super::queues::Queues;
 use super::sending;
 
 /// Between looks: some hundred in a window of seconds, each of some hundred microseconds.
@@ -18,15 +19,38 @@ const GLANCE: Duration = Duration::from_millis(10);
 
 /// What was looked at.
 pub(super) struct Looked {
+    /// How long was looked: on a full machine looks come late, and what lies between was not seen.
+    pub(super) seen_s: f64,
     /// None where it is no Go program; why, where its goroutines cannot be seen.
     pub(super) goroutines: Result<Option<observation::Goroutines>, &'static str>,
-    pub(super) sending: Option<Sending>,
+    pub(super) connections: (Option<Sending>, Vec<Queue>, Vec<Asked>),
+    /// Why the limits of its unix listeners' queues are not known, where it has such and they are not.
+    pub(super) unlimited: Option<&'static str>,
 }
 
-/// Lets the time pass, looking.
-pub(super) fn watch(pid: Pid, time: Duration, stop: &AtomicBool) -> Looked {
+/// What is looked at, found out before the window begins: to look through a large program takes its own time.
+pub(super) struct Before {
+    goroutines: Result<Option<Goroutines>, &'static str>,
+    queues: Queues,
+}
+
+impl Before {
+    pub(super) fn of(pid: Pid) -> Before {
+        Before { goroutines: Goroutines::of(pid), queues: Queues::of(pid) }
+    }
+}
+
+/// Lets the time pass, looking. `peers` hold the other ends of the connections.
+pub(super) fn watch(
+    pid: Pid,
+    (before, peers): (Before, &[Pid]),
+    time: Duration,
+    stop: &AtomicBool,
+) -> Looked {
+    let Before { mut goroutines, queues } = before;
+    let mut connections = sending::Watch::of(pid, peers, queues);
     let end_ns = mono_ns() + u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 2);
-    let (mut goroutines, mut connections) = (Goroutines::of(pid), sending::Watch::of(pid));
+    let (mut seen_ns, mut last_ns) = (0, mono_ns());
     while !stop.load(Ordering::Relaxed) {
         let left = Duration::from_nanos(end_ns.saturating_sub(mono_ns()));
         if left.is_zero() {
@@ -37,8 +61,19 @@ pub(super) fn watch(pid: Pid, time: Duration, stop: &AtomicBool) -> Looked {
         }
         connections.look();
         rest(LOOK.min(left), stop);
+        seen_ns += covered(mono_ns() - std::mem::replace(&mut last_ns, mono_ns()));
     }
-    Looked { goroutines: goroutines.and_then(finished), sending: connections.finish() }
+    Looked {
+        seen_s: seen_ns as f64 / 1e9,
+        goroutines: goroutines.and_then(finished),
+        unlimited: connections.unlimited(),
+        connections: connections.finish(),
+    }
+}
+
+/// Of the time from one look to the next, what they stand for: looks that come at half the pace still do.
+fn covered(apart_ns: u64) -> u64 {
+    apart_ns.min(2 * u64::try_from(LOOK.as_nanos()).unwrap_or(u64::MAX / 2))
 }
 
 fn finished(goroutines: Option<Goroutines>) -> Result<Option<observation::Goroutines>, &'static str> {
@@ -50,7 +85,13 @@ fn finished(goroutines: Option<Goroutines>) -> Result<Option<observation::Gorout
         states: seen.states,
         at_mutexes,
         mutexes_in: seen.at_mutexes,
+        places: seen.places.into_iter().map(place).collect(),
+        busy_looks: seen.busy_looks,
     }))
+}
+
+fn place(seen: dyno_profile::goroutines::Place) -> observation::Place {
+    observation::Place { state: seen.state, stack: seen.stack, many: seen.many }
 }
 
 /// Sleeps as long as asked, or until `stop` is set.
@@ -58,5 +99,16 @@ pub(super) fn rest(time: Duration, stop: &AtomicBool) {
     let end_ns = mono_ns() + u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 2);
     while mono_ns() < end_ns && !stop.load(Ordering::Relaxed) {
         std::thread::sleep(GLANCE.min(time));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Planted fault: all of the time counts, however far apart the looks are.
+    #[test]
+    fn looks_stand_for_the_time_around_them_and_not_for_a_gap() {
+        assert_eq!([25, 35, 50, 400].map(|ms: u64| covered(ms * 1_000_000) / 1_000_000), [25, 35, 50, 50]);
     }
 }

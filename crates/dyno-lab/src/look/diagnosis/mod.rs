@@ -8,6 +8,7 @@ mod hot;
 mod load;
 mod looks;
 mod profiles;
+mod queues;
 mod sending;
 mod sweep;
 mod wanted;
@@ -18,8 +19,9 @@ use dyno_diagnose::diagnose;
 use dyno_load::run::{self, LoadPlan};
 use dyno_load::{Beside, OpenError};
 use dyno_record::diagnosis::{Card, Diagnosis, Resources, Tail};
-use dyno_record::observation::{Goroutines, Observation};
+use dyno_record::observation::{Goroutines, Observation, Part, Way};
 use dyno_record::profile::{Profile, Target};
+use dyno_sys::clock::mono_ns;
 use dyno_sys::{Pid, child, proc};
 
 use crate::failure::Failure;
@@ -85,14 +87,23 @@ fn watch_under(plan: &LoadPlan, wanted: &Wanted<'_>) -> Result<(Observation, Cou
 fn windows(wanted: &Wanted<'_>, load: Option<&Beside>) -> Watched {
     let pid = wanted.pid;
     (wanted.on_stage)(Stage { what: "counting what it does", left: Some(wanted.duration) });
+    let found = looks::Before::of(pid);
     let before = Counters::read(pid);
+    let start_ns = mono_ns();
     let start = load.map(Beside::progress);
-    let looked = looks::watch(pid, wanted.duration.mul_f64(QUIET_SHARE), wanted.stop);
+    let whom = (found, before.peers());
+    let looked = looks::watch(pid, whom, wanted.duration.mul_f64(QUIET_SHARE), wanted.stop);
     let end = load.map(Beside::progress);
     let after = Counters::read(pid);
     let mut seen = before.until(&after, pid);
+    let asked_s = wanted.duration.as_secs_f64() * QUIET_SHARE;
+    let part = |way, seen_s| Part { way, began_s: 0.0, asked_s, seen_s };
+    seen.parts = vec![part(Way::Counters, seen.duration_s), part(Way::Looks, looked.seen_s)];
     if let Some(packets) = &mut seen.packets {
-        packets.sending = looked.sending;
+        (packets.sending, packets.queues, packets.asked) = looked.connections;
+    }
+    if let Some(why) = looked.unlimited {
+        not_looked(&mut seen.not_looked_at, "how many connections its unix listeners let wait", why);
     }
     match looked.goroutines {
         Ok(looked) => seen.goroutines = looked,
@@ -103,7 +114,7 @@ fn windows(wanted: &Wanted<'_>, load: Option<&Beside>) -> Watched {
         }
     }
     if !after.is_empty() && !wanted.stop.load(Ordering::Relaxed) {
-        profiles::add(&mut seen, wanted, load, wanted.stop);
+        profiles::add(&mut seen, wanted, load, start_ns);
     }
     let rate = end.zip(start).and_then(|(end, start)| end.rate_since(&start));
     Watched { seen, after, rate }
@@ -187,6 +198,7 @@ pub fn judge(record: &mut Diagnosis, seen: &Observation) {
     record.nearest = said.nearest;
     record.not_looked_at = said.not_looked_at;
     record.duration_s = watched(seen);
+    record.parts.clone_from(&seen.parts);
 }
 
 /// The four metrics, but for scalability.
@@ -230,7 +242,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use dyno_record::observation::{Load, ProcessCost};
-    use dyno_sys::clock::mono_ns;
 
     #[test]
     fn who_cannot_be_watched_is_refused_in_three_lines() {

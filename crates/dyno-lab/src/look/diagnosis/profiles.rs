@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dyno_load::Beside;
 use dyno_profile::{AddressSpaces, Options, Symbols, Target, offcpu, record};
-use dyno_record::observation::{HotSpot, Observation};
+use dyno_record::observation::{HotSpot, Observation, Part, Way};
 use dyno_record::profile::{Origin, Profile, Requests, Span};
 use dyno_sys::Pid;
 use dyno_sys::clock::mono_ns;
@@ -21,16 +21,25 @@ use crate::failure::chain;
 const NO_BPF: &str = "BPF is not to be had here; dyno offcpu says why";
 
 /// Takes both profiles and the hot instructions into the observation.
-pub(super) fn add(seen: &mut Observation, wanted: &Wanted<'_>, load: Option<&Beside>, stop: &AtomicBool) {
-    let pid = wanted.pid;
+pub(super) fn add(seen: &mut Observation, wanted: &Wanted<'_>, load: Option<&Beside>, start_ns: u64) {
+    let (pid, stop) = (wanted.pid, wanted.stop);
+    let since_start = || mono_ns().saturating_sub(start_ns) as f64 / 1e9;
     let time = wanted.duration.mul_f64(ON_CPU_SHARE);
     let left = Some(wanted.duration.mul_f64(1.0 - QUIET_SHARE));
     (wanted.on_stage)(Stage { what: "sampling where its CPU time goes", left });
+    let began_s = since_start();
+    let part = |way, seen_s| Part { way, began_s, asked_s: time.as_secs_f64(), seen_s };
     let ((on_cpu, hot), rate) = rate_during(load, time, || on_cpu(pid, time, wanted.frequency_hz, stop));
     let user_share = on_cpu.as_ref().map_or(1.0, user_share);
     match on_cpu {
-        Ok(profile) => seen.on_cpu = Some(counted(profile, rate)),
+        Ok(profile) => {
+            seen.parts.push(part(Way::OnCpu, profile.duration_s));
+            seen.on_cpu = Some(counted(profile, rate));
+        }
         Err(why) => not_looked(&mut seen.not_looked_at, "where CPU time goes", &why),
+    }
+    if let Ok(hot) = &hot {
+        seen.parts.push(part(Way::HotCode, hot.seen_s()));
     }
     match hot.and_then(|hot| spots(&hot, pid, user_share)) {
         Ok(spots) => (seen.hot, seen.shared) = (spots, shared_memory(pid)),
@@ -39,8 +48,13 @@ pub(super) fn add(seen: &mut Observation, wanted: &Wanted<'_>, load: Option<&Bes
     if !stop.load(Ordering::Relaxed) {
         let time = wanted.duration.mul_f64(1.0 - QUIET_SHARE - ON_CPU_SHARE);
         (wanted.on_stage)(Stage { what: "watching what its threads wait for", left: Some(time) });
+        let began_s = since_start();
         let ((), rate) = rate_during(load, time, || off_cpu(seen, pid, time, stop));
         seen.off_cpu = seen.off_cpu.take().map(|profile| counted(profile, rate));
+        if let Some(profile) = &seen.off_cpu {
+            let (asked_s, seen_s) = (time.as_secs_f64(), profile.duration_s);
+            seen.parts.push(Part { way: Way::OffCpu, began_s, asked_s, seen_s });
+        }
     }
 }
 
@@ -64,9 +78,8 @@ type OnCpu = (Result<Profile, String>, std::io::Result<Hot>);
 /// Both at the same time: each samples a few hundred times a second.
 fn on_cpu(pid: Pid, time: Duration, frequency_hz: u64, stop: &AtomicBool) -> OnCpu {
     let options = Options { frequency_hz, duration: Some(time), ..Options::default() };
-    let end_ns = mono_ns() + u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 2);
     std::thread::scope(|scope| {
-        let hot = scope.spawn(|| Hot::watch(pid, end_ns, stop));
+        let hot = scope.spawn(|| Hot::watch(pid, time, stop));
         let profile = record(&Target::Process(pid), &options, stop).map_err(|error| chain(&error));
         let died = || Err(std::io::Error::other("the sampling thread died"));
         (profile, hot.join().unwrap_or_else(|_| died()))

@@ -1,16 +1,20 @@
-//! What TCP holds back on the target's connections and on their other ends, and what waits for the target to take it,
-//! looked at often.
+//! What TCP holds back on the target's connections and on their other ends, what waits for the target to take it, and whom it
+//! asks, looked at often.
 //!
 //! A socket is fetched from its process for the microsecond in which it is asked (pidfd_getfd(2)), and nothing is set on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 
-use dyno_record::observation::Sending;
-use dyno_sys::socket::{SockOpt, int_option, sending, waiting};
+use dyno_record::observation::{Asked, Queue, Sending};
+use dyno_sys::proc::HeldSocket;
+use dyno_sys::socket::{SockOpt, int_option, is_unread, queue, sending};
 use dyno_sys::{Pid, child, proc};
+
+use super::queues::Queues;
 
 /// Connections that are looked at each time.
 const CONNECTIONS_MAX: usize = 32;
@@ -18,22 +22,33 @@ const CONNECTIONS_MAX: usize = 32;
 /// Looks after which descriptors are listed anew: the tables of a machine with many connections are long.
 const LIST_EVERY: u32 = 8;
 
+/// Addresses that it asks which are told.
+const ASKED_MAX: usize = 4;
+
 /// Fewer rounds do not tell whether bytes lie in a connection for ever.
 const STALE_MIN: usize = 20;
 
 /// Whom to look at.
 pub(super) struct Watch {
+    pid: Pid,
     own: Side,
     peers: Side,
     seen: Sending,
     looked: u32,
     /// Connections in the queues of its listeners, in each round.
     queued: Vec<u64>,
+    queues: Queues,
+    /// Connections to each address that was asked, over all lists.
+    asked: BTreeMap<SocketAddr, u64>,
+    lists: u64,
 }
 
 /// Processes at one end of the connections, and what was seen of each connection, by its inode.
 struct Side {
     processes: Vec<Connections>,
+    /// Ports at which they listen, and far ends of the connections that they opened: those on none of these ports.
+    ports: BTreeSet<u16>,
+    opened: Vec<SocketAddr>,
     each: BTreeMap<u64, Looked>,
 }
 
@@ -41,7 +56,7 @@ struct Side {
 struct Connections {
     pid: Pid,
     handle: OwnedFd,
-    listed: Vec<i32>,
+    listed: Vec<HeldSocket>,
 }
 
 /// What was seen of one connection.
@@ -58,40 +73,61 @@ struct Looked {
 
 impl Watch {
     /// The target with its children, and who holds the other ends of its connections.
-    pub(super) fn of(pid: Pid) -> Watch {
+    pub(super) fn of(pid: Pid, peers: &[Pid], queues: Queues) -> Watch {
         let tree = proc::tree(pid);
-        let peers = proc::peers(&tree);
         let known: BTreeSet<Pid> = tree.iter().copied().collect();
-        let mut others = peers.into_iter().filter(|pid| !known.contains(pid) && *pid != child::this());
+        let mut others = peers.iter().copied().filter(|pid| !known.contains(pid) && *pid != child::this());
         Watch {
+            pid,
             own: Side::of(&mut tree.iter().copied()),
             peers: Side::of(&mut others),
             seen: Sending::default(),
             looked: 0,
             queued: Vec::new(),
+            queues,
+            asked: BTreeMap::new(),
+            lists: 0,
         }
     }
 
     /// Looks at all connections once.
     pub(super) fn look(&mut self) {
         if self.looked.is_multiple_of(LIST_EVERY) {
-            let sides = [&mut self.own, &mut self.peers];
-            sides.into_iter().flat_map(|side| &mut side.processes).for_each(Connections::list);
+            self.list();
         }
         self.looked += 1;
         let round = self.queued.len();
         let (own, peers) = (self.own.look(round), self.peers.look(round));
-        if own.looks + own.waiting > 0 {
-            self.queued.push(own.waiting);
+        let (listeners, waiting) = self.own.look_at_listeners(&mut self.queues);
+        let (unix, at_unix) = self.queues.look(self.pid);
+        if own.looks > 0 || listeners + unix > 0 {
+            self.queued.push(waiting + at_unix);
         }
         self.seen.looks += own.looks.max(peers.looks);
+        self.seen.unanswered += own.unanswered;
         self.seen.held += own.held + peers.held;
         self.seen.held_by_peers += peers.held;
         self.seen.without_nodelay += own.without_nodelay + peers.without_nodelay;
     }
 
-    /// What was seen; none where no connection could be asked.
-    pub(super) fn finish(mut self) -> Option<Sending> {
+    fn list(&mut self) {
+        self.own.list();
+        self.peers.list();
+        let pids: Vec<Pid> = self.own.processes.iter().map(|process| process.pid).collect();
+        self.queues.list(&pids);
+        self.lists += 1;
+        for remote in &self.own.opened {
+            *self.asked.entry(*remote).or_default() += 1;
+        }
+    }
+
+    /// Why the limits of unix listeners are not known, where they are not.
+    pub(super) fn unlimited(&self) -> Option<&'static str> {
+        self.queues.unlimited()
+    }
+
+    /// What was seen, none of the first where neither a connection nor a listener could be asked.
+    pub(super) fn finish(mut self) -> (Option<Sending>, Vec<Queue>, Vec<Asked>) {
         let each = self.own.each.values().chain(self.peers.each.values());
         if let Some(most) = each.filter(|one| one.held > 0).max_by_key(|one| one.held) {
             (self.seen.most_looks, self.seen.most_held) = (most.looks, most.held);
@@ -100,8 +136,18 @@ impl Watch {
         self.seen.rounds = waiting.len() as u64;
         self.seen.rounds_waiting = waiting.iter().filter(|waiting| **waiting > 0).count() as u64;
         self.seen.waiting = waiting.iter().sum();
-        (self.seen.looks > 0).then_some(self.seen)
+        let sending = (self.seen.looks + self.seen.rounds > 0).then_some(self.seen);
+        (sending, self.queues.finish(), most_asked(self.asked, self.lists))
     }
+}
+
+/// The addresses to which most connections were open, with how many on average.
+fn most_asked(asked: BTreeMap<SocketAddr, u64>, lists: u64) -> Vec<Asked> {
+    let mut all: Vec<(SocketAddr, u64)> = asked.into_iter().collect();
+    all.sort_by_key(|(_, connections)| std::cmp::Reverse(*connections));
+    let mean = |connections: u64| connections as f64 / lists.max(1) as f64;
+    let told = all.into_iter().take(ASKED_MAX);
+    told.map(|(remote, many)| Asked { remote: remote.to_string(), connections: mean(many) }).collect()
 }
 
 /// What waited in each round: in queues, and unread in connections. Bytes that lie in one from the first round to the last,
@@ -117,28 +163,59 @@ fn in_rounds<'a>(mut waiting: Vec<u64>, each: impl Iterator<Item = &'a Looked>) 
 impl Side {
     fn of(pids: &mut dyn Iterator<Item = Pid>) -> Side {
         let held = |pid| Some(Connections { pid, handle: child::pidfd_open(pid).ok()?, listed: Vec::new() });
-        Side { processes: pids.filter_map(held).collect(), each: BTreeMap::new() }
+        let processes = pids.filter_map(held).collect();
+        Side { processes, ports: BTreeSet::new(), opened: Vec::new(), each: BTreeMap::new() }
     }
 
-    /// Looks at all of them; `waiting` are those in queues of listeners only.
+    /// Lists descriptors anew. A listener that several of them share is kept where it is found first.
+    fn list(&mut self) {
+        let pids: Vec<Pid> = self.processes.iter().map(|process| process.pid).collect();
+        let all = proc::tcp_held(&pids);
+        let sockets = || all.iter().flat_map(|(_, held)| held);
+        self.ports = sockets().filter(|one| one.listens()).map(|one| one.line.local.port()).collect();
+        let opened = sockets().filter(|one| !one.listens() && !self.ports.contains(&one.line.local.port()));
+        self.opened = opened.map(|one| one.line.remote).collect();
+        let mut shared = BTreeSet::new();
+        for (process, (_, mut held)) in self.processes.iter_mut().zip(all) {
+            held.retain(|one| !one.listens() || shared.insert(one.line.inode));
+            // Listeners first: they are few, and told of all others.
+            held.sort_by_key(|one| !one.listens());
+            held.truncate(CONNECTIONS_MAX);
+            process.listed = held;
+        }
+    }
+
+    /// Looks at all of their listeners: how many there are, and how many connections wait in all.
+    fn look_at_listeners(&self, queues: &mut Queues) -> (usize, u64) {
+        let (mut listeners, mut waiting) = (0, 0);
+        for process in &self.processes {
+            for one in process.listed.iter().filter(|one| one.listens()) {
+                let Ok(copy) = child::pidfd_getfd(&process.handle, one.fd) else { continue };
+                let Ok(now) = queue(&copy) else { continue };
+                queues.take(one.line.inode, || one.line.local.to_string(), now.waiting, Some(now.backlog));
+                (listeners, waiting) = (listeners + 1, waiting + u64::from(now.waiting));
+            }
+        }
+        (listeners, waiting)
+    }
+
+    /// Looks at all of their connections.
     fn look(&mut self, round: usize) -> Sending {
         let mut seen = Sending::default();
         for process in &self.processes {
-            for fd in &process.listed {
-                let Ok(copy) = child::pidfd_getfd(&process.handle, *fd) else { continue };
-                let waits = waiting(&copy).map_or(0, u64::from);
-                let Ok(now) = sending(&copy) else {
-                    seen.waiting += waits;
-                    continue;
-                };
+            for one in process.listed.iter().filter(|one| !one.listens()) {
+                let Ok(copy) = child::pidfd_getfd(&process.handle, one.fd) else { continue };
+                let Ok(now) = sending(&copy) else { continue };
                 let nodelay = int_option(&copy, SockOpt::NoDelay).unwrap_or(0) != 0;
                 // With TCP_NODELAY nothing is kept for an acknowledgement: what is unsent goes at once.
                 let held = now.waits_for_acknowledgement() && !nodelay;
                 seen.looks += 1;
+                let is_accepted = self.ports.contains(&one.line.local.port());
+                seen.unanswered += u64::from(is_accepted && now.is_asked);
                 seen.held += u64::from(held);
                 seen.without_nodelay += u64::from(held);
+                let unread = is_unread(&copy).is_ok_and(|unread| unread).then_some(round);
                 let Ok(inode) = File::from(copy).metadata().map(|data| data.ino()) else { continue };
-                let unread = (waits > 0).then_some(round);
                 self.each.entry(inode).or_default().take(unread, now.received, held);
             }
         }
@@ -152,13 +229,6 @@ impl Looked {
         self.held += u64::from(held);
         self.unread.extend(unread);
         self.came |= self.received.replace(received).is_some_and(|before| before != received);
-    }
-}
-
-impl Connections {
-    fn list(&mut self) {
-        self.listed = proc::tcp_sockets(self.pid);
-        self.listed.truncate(CONNECTIONS_MAX);
     }
 }
 

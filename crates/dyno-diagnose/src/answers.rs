@@ -5,11 +5,11 @@
 //! work lies there all the time, more than one piece for each of them, and they sleep on for milliseconds, they wait for
 //! something else. An epoll holds all that a loop serves, and is never told so. Called by `pool`.
 
-use dyno_record::observation::Asked;
+use dyno_record::observation::{Asked, Limit};
 
 use super::draft::{Draft, percent};
 use super::facts::Facts;
-use super::limits::{ROUNDS_MIN, pool_draft, queue, untaken};
+use super::limits::{pool_draft, queue, untaken};
 use super::waits::{OffCpu, ThreadTime};
 
 /// A mean wait of 5 ms: waking a thread takes a hundredth of it.
@@ -34,24 +34,23 @@ pub(super) fn are_waited_for(
     in_line && serve && untaken(facts, WAITING_SHARE_MIN).is_some()
 }
 
-/// Requests that are not answered for each connection to whom they are passed on, from which on they may wait for one of those.
+/// Requests in flight for each connection to whom they are passed on, from which on they may wait for one of those.
 const FOR_EACH_CONNECTION_MIN: f64 = 4.0;
-/// Fewer are no line.
-const UNANSWERED_MIN: f64 = 8.0;
+/// Fewer in flight are no line.
+const IN_FLIGHT_MIN: f64 = 8.0;
 
-/// Many requests are not answered and few connections to another server are open: they may stand in line for one of those,
-/// inside an event loop whose threads do not show it. A note: a protocol that carries several at a time looks the same.
+/// Many requests are in flight and few connections to another server are open: they may stand in line for one of those, inside
+/// an event loop whose threads do not show it. A note: a protocol that carries several at a time looks the same.
 pub(super) fn in_line_for_connections(facts: &Facts<'_>, spare: f64) -> Option<Draft> {
-    let packets = facts.seen.packets.as_ref()?;
-    let sending = packets.sending.filter(|sending| sending.rounds >= ROUNDS_MIN)?;
-    let unanswered = sending.unanswered as f64 / sending.rounds as f64;
-    let Asked { remote, connections } = packets.asked.first()?;
-    if unanswered < UNANSWERED_MIN || unanswered < FOR_EACH_CONNECTION_MIN * connections {
+    let load = facts.seen.load.as_ref().filter(|load| load.limited != Limit::Yes)?;
+    let in_flight = load.replies_per_s * load.p50_ns as f64 / 1e9;
+    let Asked { remote, connections } = facts.seen.packets.as_ref()?.asked.first()?;
+    if in_flight < IN_FLIGHT_MIN || in_flight < FOR_EACH_CONNECTION_MIN * connections {
         return None;
     }
     let summary = format!(
-        "{unanswered:.1} requests wait for their answers while {connections:.1} connections to {remote} are open and {} of \
-         the CPUs is free",
+        "{in_flight:.0} requests are in flight while {connections:.1} connections to {remote} are open and {} of the CPUs is \
+         free",
         percent(spare)
     );
     let turns = "where a connection carries one request at a time, the others wait for a turn: a limit of connections, or a pool";
@@ -72,10 +71,10 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::Class;
-    use dyno_record::observation::{Asked, Packets, Queue, Sending};
+    use dyno_record::observation::{Asked, Load, Packets, Queue, Sending};
     use dyno_record::profile::WaitClass;
 
-    use crate::scene::Scene;
+    use crate::scene::{Scene, busy_load};
 
     /// Planted faults: what waits at the listener counted for each worker (`of_each` alone); a queue now and then is enough.
     #[test]
@@ -94,19 +93,19 @@ mod tests {
 
     /// Planted fault: no least number for each connection (`FOR_EACH_CONNECTION_MIN` of 0).
     #[test]
-    fn many_requests_without_an_answer_over_few_connections_are_noted() {
-        let noted = |connections: f64, unanswered: u64| {
+    fn many_requests_in_flight_over_few_connections_are_noted() {
+        let noted = |connections: f64, p50_ms: u64| {
             let asked = Asked { remote: "127.0.0.1:9000".to_owned(), connections };
-            let sending = Sending { rounds: 60, looks: 60, unanswered, ..Sending::default() };
-            let packets = Packets { sending: Some(sending), asked: vec![asked], ..Packets::default() };
-            let said =
-                server(&[0.3], "epoll_wait", 180).with(|seen| seen.packets = Some(packets)).diagnosed();
+            let load = Load { replies_per_s: 40.0, p50_ns: p50_ms * 1_000_000, ..busy_load() };
+            let packets = Packets { asked: vec![asked], ..Packets::default() };
+            let scene = server(&[0.3], "epoll_wait", 180).load(load);
+            let said = scene.with(|seen| seen.packets = Some(packets)).diagnosed();
             assert_eq!(said.findings, []);
             said.notes.iter().any(|note| note.class == Class::PoolLimit)
         };
-        assert!(noted(2.0, 60 * 30));
-        assert!(!noted(30.0, 60 * 30), "each has its own");
-        assert!(!noted(1.0, 60 * 5), "few wait");
+        assert!(noted(2.0, 800));
+        assert!(!noted(32.0, 800), "each has its own");
+        assert!(!noted(1.0, 100), "few are in flight");
     }
 
     /// Threads that wait for nine of ten seconds in calls that many times each.

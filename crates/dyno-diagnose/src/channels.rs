@@ -19,7 +19,7 @@ const FOR_EACH_MIN: f64 = 4.0;
 /// never rest. Answers and news that others send come when they come.
 const BUSY_MIN: f64 = 0.95;
 /// Looks from which on a share of them is told.
-const LOOKS_MIN: u32 = 20;
+const LOOKS_MIN: u32 = 10;
 
 /// What stands below all that is done for a request.
 const SERVES: &[&str] = &[
@@ -60,6 +60,12 @@ const IDLE: &[&str] = &[
 
 /// Functions that say nothing of the place: Go's own primitives.
 const PRIMITIVES: &[&str] = &["runtime.*", "internal/*", "sync.*", "sync/*", "context.*"];
+
+/// Where the paths of Go's own packages begin, those in which something waits.
+const GOS: &[&str] = &[
+    "bufio", "bytes", "compress", "context", "crypto", "database", "encoding", "fmt", "html", "internal",
+    "io", "log", "net", "os", "runtime", "sync", "syscall", "text", "time", "vendor",
+];
 
 /// Requests in channels, against what is done.
 #[derive(Debug, Default)]
@@ -146,12 +152,7 @@ fn is_engaged(place: &Place) -> bool {
 fn name_of(place: &Place) -> Option<String> {
     let told = || place.stack.rsplit(';').filter(|name| !names::is(name, PRIMITIVES));
     let innermost = told().next()?;
-    // The path of what is not Go's own begins with a host, or is the program itself.
-    let is_gos = |name: &&str| {
-        !name.starts_with("main.") && !name.split('/').next().unwrap_or_default().contains('.')
-            || name.starts_with("net/")
-            || name.starts_with("database/sql.")
-    };
+    let is_gos = |name: &&str| GOS.contains(&name.split(['/', '.']).next().unwrap_or_default());
     let own = told().find(|name| !is_gos(name));
     Some(match own.filter(|own| *own != innermost) {
         Some(own) => format!("{innermost}, called by {own}"),
@@ -312,10 +313,9 @@ mod tests {
             ],
         );
         let finding = pool.load(busy_load()).diagnosed().findings.remove(0);
-        assert!(
-            finding.summary.contains("at database/sql.(*DB).conn, called by main.list"),
-            "{}",
-            finding.summary
-        );
+        let said = &finding.summary;
+        assert!(said.contains("at database/sql.(*DB).conn, called by main.list"), "{said}");
+        let sleeps = Place { stack: "main.worker;time.Sleep".to_owned(), ..Place::default() };
+        assert_eq!(super::name_of(&sleeps).as_deref(), Some("time.Sleep, called by main.worker"));
     }
 }

@@ -27,7 +27,7 @@ const IN_LINE_MIN: f64 = 4.0;
 /// Of few connections, the share with bytes that it had not read.
 const UNREAD_SHARE_MIN: f64 = 0.5;
 /// Looks from which on a share of them is told.
-pub(super) const ROUNDS_MIN: u64 = 20;
+const ROUNDS_MIN: u64 = 20;
 /// Share of the looks at which something waited to be read or accepted: one client alone never waits like that, since it
 /// asks again only after it was answered.
 pub(super) const WAITING_SHARE_MIN: f64 = 0.5;

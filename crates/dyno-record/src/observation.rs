@@ -305,9 +305,6 @@ pub struct Sending {
     pub most_looks: u64,
     /// Of those, the looks at which they were.
     pub most_held: u64,
-    /// Connections that the target accepted and whose peer sent last, so that it waits for an answer, over all looks; 0 in
-    /// records of before.
-    pub unanswered: u64,
 }
 
 /// A socket that sees packets (`packet(7)`).

@@ -35,7 +35,7 @@ pub(super) struct Counters {
     net_cpus: Vec<NetCpu>,
     quota: Option<CpuQuota>,
     connections: proc::Connections,
-    /// Who holds the connections' far ends: asked now, for they may be gone later.
+    /// Who holds the connections' far ends: asked at the same edge, for they may be gone later.
     peers: Vec<Pid>,
 }
 
@@ -58,7 +58,6 @@ impl Counters {
         let (net, net_cpus, quota) = (proc::net_count(pid), proc::net_cpus(), proc::cpu_quota(pid));
         let tree = proc::tree(pid);
         let connections = proc::Connections::of(&tree);
-        let peers = proc::peers(&tree);
         let processes = tree.into_iter().map(|pid| (pid, Process::read(pid))).collect();
         let own_ns = clock::process_cpu_ns(child::this()).unwrap_or(0);
         Counters {
@@ -71,8 +70,14 @@ impl Counters {
             net_cpus,
             quota,
             connections,
-            peers,
+            peers: Vec::new(),
         }
+    }
+
+    /// The same with who holds the far ends of its connections: where they come and go and CPUs are scarce, finding that out
+    /// takes seconds, which are no part of a window. So it is asked before the first reading, and after the last.
+    pub(super) fn with_peers(self, peers: Vec<Pid>) -> Counters {
+        Counters { peers, ..self }
     }
 
     /// Whether the target was there.

@@ -88,13 +88,16 @@ fn windows(wanted: &Wanted<'_>, load: Option<&Beside>) -> Watched {
     let pid = wanted.pid;
     (wanted.on_stage)(Stage { what: "counting what it does", left: Some(wanted.duration) });
     let found = looks::Before::of(pid);
-    let before = Counters::read(pid);
+    let peers = proc::peers(&proc::tree(pid));
+    let before = Counters::read(pid).with_peers(peers);
     let start_ns = mono_ns();
     let start = load.map(Beside::progress);
     let whom = (found, before.peers());
     let looked = looks::watch(pid, whom, wanted.duration.mul_f64(QUIET_SHARE), wanted.stop);
     let end = load.map(Beside::progress);
     let after = Counters::read(pid);
+    let peers = proc::peers(&proc::tree(pid));
+    let after = after.with_peers(peers);
     let mut seen = before.until(&after, pid);
     let asked_s = wanted.duration.as_secs_f64() * QUIET_SHARE;
     let part = |way, seen_s| Part { way, began_s: 0.0, asked_s, seen_s };

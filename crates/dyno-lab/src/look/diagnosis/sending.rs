@@ -46,8 +46,7 @@ pub(super) struct Watch {
 /// Processes at one end of the connections, and what was seen of each connection, by its inode.
 struct Side {
     processes: Vec<Connections>,
-    /// Ports at which they listen, and far ends of the connections that they opened: those on none of these ports.
-    ports: BTreeSet<u16>,
+    /// Far ends of the connections that they opened: those on no port at which one of them listens.
     opened: Vec<SocketAddr>,
     each: BTreeMap<u64, Looked>,
 }
@@ -104,7 +103,6 @@ impl Watch {
             self.queued.push(waiting + at_unix);
         }
         self.seen.looks += own.looks.max(peers.looks);
-        self.seen.unanswered += own.unanswered;
         self.seen.held += own.held + peers.held;
         self.seen.held_by_peers += peers.held;
         self.seen.without_nodelay += own.without_nodelay + peers.without_nodelay;
@@ -164,7 +162,7 @@ impl Side {
     fn of(pids: &mut dyn Iterator<Item = Pid>) -> Side {
         let held = |pid| Some(Connections { pid, handle: child::pidfd_open(pid).ok()?, listed: Vec::new() });
         let processes = pids.filter_map(held).collect();
-        Side { processes, ports: BTreeSet::new(), opened: Vec::new(), each: BTreeMap::new() }
+        Side { processes, opened: Vec::new(), each: BTreeMap::new() }
     }
 
     /// Lists descriptors anew. A listener that several of them share is kept where it is found first.
@@ -172,8 +170,9 @@ impl Side {
         let pids: Vec<Pid> = self.processes.iter().map(|process| process.pid).collect();
         let all = proc::tcp_held(&pids);
         let sockets = || all.iter().flat_map(|(_, held)| held);
-        self.ports = sockets().filter(|one| one.listens()).map(|one| one.line.local.port()).collect();
-        let opened = sockets().filter(|one| !one.listens() && !self.ports.contains(&one.line.local.port()));
+        let ports: BTreeSet<u16> =
+            sockets().filter(|one| one.listens()).map(|one| one.line.local.port()).collect();
+        let opened = sockets().filter(|one| !one.listens() && !ports.contains(&one.line.local.port()));
         self.opened = opened.map(|one| one.line.remote).collect();
         let mut shared = BTreeSet::new();
         for (process, (_, mut held)) in self.processes.iter_mut().zip(all) {
@@ -210,8 +209,6 @@ impl Side {
                 // With TCP_NODELAY nothing is kept for an acknowledgement: what is unsent goes at once.
                 let held = now.waits_for_acknowledgement() && !nodelay;
                 seen.looks += 1;
-                let is_accepted = self.ports.contains(&one.line.local.port());
-                seen.unanswered += u64::from(is_accepted && now.is_asked);
                 seen.held += u64::from(held);
                 seen.without_nodelay += u64::from(held);
                 let unread = is_unread(&copy).is_ok_and(|unread| unread).then_some(round);

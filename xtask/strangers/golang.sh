@@ -9,6 +9,7 @@ start "$work/program" "$variant" "$port"
 program=$last
 case $variant in
     hello) listening && load wrk -t1 -c4 -d60s "http://127.0.0.1:$port/" ;;
+    turn* | asked | fan) listening && load wrk -t1 -c32 -d60s "http://127.0.0.1:$port/" ;;
     log*) listening && load wrk -t1 -c16 -d60s "http://127.0.0.1:$port/" ;;
 esac
 watched "$program" 2

@@ -101,6 +101,42 @@ func main() {
 		threads(1, func() { out.Write([]byte{1}) })
 	case "hello":
 		serve(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "hello") })
+	case "turn", "turns":
+		many := 256
+		if os.Args[1] == "turn" {
+			many = 2
+		}
+		turns := make(chan struct{}, many)
+		serve(func(w http.ResponseWriter, r *http.Request) {
+			turns <- struct{}{}
+			time.Sleep(10 * time.Millisecond)
+			<-turns
+			fmt.Fprint(w, "hello")
+		})
+	case "asked":
+		jobs := make(chan chan int)
+		go func() {
+			for job := range jobs {
+				time.Sleep(10 * time.Millisecond)
+				job <- 1
+			}
+		}()
+		serve(func(w http.ResponseWriter, r *http.Request) {
+			job := make(chan int)
+			jobs <- job
+			fmt.Fprint(w, <-job)
+		})
+	case "fan":
+		serve(func(w http.ResponseWriter, r *http.Request) {
+			parts := make(chan int, 4)
+			for n := 0; n < 4; n++ {
+				go func() { parts <- count(200000) }()
+			}
+			for n := 0; n < 4; n++ {
+				<-parts
+			}
+			fmt.Fprint(w, "hello")
+		})
 	case "workers":
 		work := make(chan int)
 		for n := 0; n < 4; n++ {

@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(judged(&multiplexed.load(busy_load())), (vec![], true), "another server answers");
     }
 
-    /// Planted fault: every wait in a channel is one of a request (`SERVES` of `*`).
+    /// Planted fault: every wait in a channel is one of a request (`waits_in_line` is `in_channel`).
     #[test]
     fn workers_without_work_tickers_and_idle_connections_are_no_requests() {
         let idle = program(

@@ -67,6 +67,9 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
         return Outcome::Found(before_others(draft, asked));
     }
     if sleepers < SLEEPERS_MIN || sleepers * 2 < workers {
+        if let Some(draft) = nobody_accepts(facts, off, spare) {
+            return Outcome::Found(draft);
+        }
         if let Some(draft) = answers::in_line_for_connections(facts, spare) {
             return Outcome::Noted(draft);
         }
@@ -82,6 +85,28 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
         "threads",
     );
     pool(facts, before_others(draft.sign_if(queued), asked))
+}
+
+/// Of the looks at a listener, those at which somebody must wait there for nobody to be taken for one who accepts.
+const QUEUED_MIN: f64 = 0.9;
+/// Of the working time, what waits for disks and locks from which on that is why nobody accepts.
+const HELD_UP_MAX: f64 = 0.2;
+
+/// Connections wait before a listener all the time though CPUs are free and nothing is seen to hold the workers up: all of them
+/// are taken, by clients that ask nothing perhaps.
+fn nobody_accepts(facts: &Facts<'_>, off: &OffCpu<'_>, spare: f64) -> Option<Draft> {
+    let queued = in_queue(facts, QUEUED_MIN).filter(|_| facts.has_cpu_to_spare())?;
+    let held_up = off.weighted_share(|time| {
+        time.disk + time.behind_disk + time.for_flusher + time.syncing + time.contended + time.allocator
+    });
+    let summary = format!(
+        "connections wait to be accepted all the time while {} of the CPUs is free: all workers are taken",
+        percent(spare)
+    );
+    let draft = pool_draft(spare, summary).sign(queued);
+    (held_up < HELD_UP_MAX).then(|| {
+        draft.next("where clients keep connections on which they ask nothing: a shorter time for keep-alive, or a server that waits for many at once")
+    })
 }
 
 /// What an event loop needs, where one process's threads are few.
@@ -204,10 +229,30 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::Class;
-    use dyno_record::observation::{Goroutines, Packets, Sending};
+    use dyno_record::observation::{Goroutines, Packets, Queue, Sending};
     use dyno_record::profile::WaitClass;
 
     use crate::scene::Scene;
+
+    /// Planted faults: disks and locks are not asked (`HELD_UP_MAX` of 2); a queue now and then is enough (`QUEUED_MIN` of 0.5).
+    #[test]
+    fn workers_that_hardly_run_are_taken_where_nobody_accepts_what_waits() {
+        let queued = |looks_waiting, scene: Scene| {
+            let queue =
+                Queue { looks: 60, looks_waiting, waiting: 10 * looks_waiting, most: 10, ..Queue::default() };
+            let (rounds_waiting, waiting) = (looks_waiting, 10 * looks_waiting);
+            let sending = Some(Sending { rounds: 60, rounds_waiting, waiting, ..Sending::default() });
+            let packets = Packets { sending, queues: vec![queue], ..Packets::default() };
+            scene.with(|seen| seen.packets = Some(packets)).classes()
+        };
+        let idle = || Scene::new(&[0.001; 4]).on("main;serve", 1);
+        assert_eq!(queued(60, idle()), [Class::PoolLimit]);
+        assert_eq!(queued(40, idle()), []);
+        let busy = Scene::new(&[9.9]).on("main;work", 100);
+        assert_eq!(queued(60, busy), [Class::SingleThreadLimit]);
+        let at_disk = idle().off(1, WaitClass::Disk, "main;serve;fdatasync;do_fsync_[k]", 9.0);
+        assert!(!queued(60, at_disk).contains(&Class::PoolLimit));
+    }
 
     #[test]
     fn a_pool_of_sleepers_leaves_the_cpus_free() {

@@ -231,12 +231,29 @@ impl Looked {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn looked(rounds: impl Iterator<Item = usize>, received: impl Fn(usize) -> u32) -> Looked {
         let mut one = Looked::default();
         rounds.for_each(|round| one.take(Some(round), received(round), false));
         one
+    }
+
+    /// Planted fault: each process's descriptor of a listener is a queue of its own (`shared` not asked).
+    #[test]
+    fn a_listener_that_several_processes_share_is_one_queue() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let theirs = OwnedFd::from(listener.try_clone().unwrap());
+        let inode = File::from(theirs.try_clone().unwrap()).metadata().unwrap().ino();
+        let mut worker = std::process::Command::new("sleep").arg("20").stdin(theirs).spawn().unwrap();
+        let mut side = Side::of(&mut [child::this(), worker.id().cast_signed()].into_iter());
+        side.list();
+        let held = side.processes.iter().flat_map(|process| &process.listed);
+        let queues = held.filter(|one| one.line.inode == inode).count();
+        worker.kill().unwrap();
+        worker.wait().unwrap();
+        assert_eq!((side.processes.len(), queues), (2, 1));
     }
 
     #[test]

@@ -51,6 +51,21 @@ impl Levels {
         assert!(self.of_starts.iter().flatten().all(|level| level.is_finite()), "a level that is no number");
     }
 
+    /// Whether rounds show bursts that a trimmed mean leaves out: the totals tell another ratio of an arm to the first than its
+    /// typical blocks do, by `least` (log) or more, and by more than what starts differ by explains.
+    #[must_use]
+    pub fn show_bursts(rounds: &[Vec<Block>], starts: &[u32], least: f64) -> bool {
+        let read = |by_totals| Self::of(rounds, starts, by_totals).map(|levels| levels.of_starts);
+        let (Some(typical), Some(totals)) = (read(false), read(true)) else { return false };
+        let apart = |over: usize| {
+            let ratio = |start: &[f64]| start[over] - start[0];
+            let both = typical.iter().zip(&totals);
+            let of_starts: Vec<f64> = both.map(|(typical, totals)| ratio(totals) - ratio(typical)).collect();
+            estimated(&of_starts, rounds.len())
+        };
+        (1..typical[0].len()).map(apart).any(|told| told.log_ratio.abs() > told.half_width.max(least))
+    }
+
     /// ln of CPU per request of arm `over` over that of arm `under`, with its 99 % interval.
     #[must_use]
     pub fn ratio(&self, under: usize, over: usize) -> Option<Estimate> {
@@ -65,10 +80,15 @@ impl Levels {
 
     fn estimate(&self, read: impl Fn(&[f64]) -> Option<f64>) -> Option<Estimate> {
         let values: Vec<f64> = self.of_starts.iter().map(|start| read(start)).collect::<Option<_>>()?;
-        let error = deviation(&values) / (values.len() as f64).sqrt();
-        let half_width = student(TOTAL_Z, (values.len() - 1) as f64) * error;
-        Some(Estimate { log_ratio: mean(&values), error, half_width, n: self.rounds })
+        Some(estimated(&values, self.rounds))
     }
+}
+
+/// A mean over starts with its 99 % interval.
+fn estimated(values: &[f64], rounds: usize) -> Estimate {
+    let error = deviation(values) / (values.len() as f64).sqrt();
+    let half_width = student(TOTAL_Z, (values.len() - 1) as f64) * error;
+    Estimate { log_ratio: mean(values), error, half_width, n: rounds }
 }
 
 /// Rounds of each start, or stretches of rounds.
@@ -212,6 +232,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Planted fault: no difference is ever large enough.
+    #[test]
+    fn dear_blocks_of_one_arm_are_bursts_and_noise_of_all_is_none() {
+        let least = log_of_percent(1.0);
+        let mut rng = Prng::new(13);
+        let truth = Truth { effect: -2.3, processes: 0.003, rounds: 0.05, alike: 0.5 };
+        let mut seen = |times: u64| {
+            let shows = |_: &usize| {
+                let (mut rounds, starts) = truth.rounds(&mut rng, 12, 12);
+                rounds.iter_mut().step_by(10).for_each(|round| round[1].cpu_in_ns *= times);
+                Levels::show_bursts(&rounds, &starts, least)
+            };
+            (0..400).filter(shows).count()
+        };
+        let [none, doubled] = [1, 2].map(&mut seen);
+        println!("of 400: {none} without bursts, {doubled} where a tenth of the blocks costs twice as much");
+        // By chance one in a hundred, less what is below `least`.
+        assert!(none <= 8 && doubled >= 390, "{none}, {doubled}");
     }
 
     #[test]

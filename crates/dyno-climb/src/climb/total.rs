@@ -3,9 +3,10 @@
 //! Products and sums of steps appear nowhere: the whole way is measured as one. How its servers are started and measured
 //! stands in `starts`; here is what is compared, and what the record says of it.
 
-use dyno_measure::judge::Basis;
+use dyno_measure::judge::{self, Basis};
 use dyno_measure::rounds::{Levels, STARTS_MIN};
 use dyno_measure::series::{Tail, Totals};
+use dyno_measure::units::log_of_percent;
 use dyno_record::climb::{Arm as ArmRecord, Figures, Reached, Role, RungVerdict, Total, Without};
 use dyno_record::ratios::Ratios;
 use dyno_record::trial::{Schedule, Stage};
@@ -74,6 +75,7 @@ impl<M: Meter + Describe> Climber<'_, M> {
         );
         let (schedule, basis) = match self.in_bursts() {
             true => (Schedule::LongPairs, Basis::Totals),
+            false if self.in_slight_bursts() => (Schedule::LivePairs, Basis::Totals),
             false => (Schedule::LivePairs, Basis::Pairs),
         };
         Comparison { arms, schedule, rule: rules::total(basis), load: self.plan.load.clone() }
@@ -116,8 +118,10 @@ impl<M: Meter + Describe> Climber<'_, M> {
         rounds.check();
         let Rounds { mut arms, starts } = rounds;
         let blocks = (0..starts.len()).map(|round| arms.iter().map(|one| one.blocks[round]).collect());
-        let blocks = blocks.collect();
-        let by_totals = comparison.rule.basis == Basis::Totals;
+        let blocks: Vec<Vec<_>> = blocks.collect();
+        let least = log_of_percent(comparison.rule.worthwhile_percent);
+        let by_totals =
+            comparison.rule.basis == Basis::Totals || Levels::show_bursts(&blocks, &starts, least);
         self.keep_what_was_reached(&mut arms, &starts, by_totals);
         let roles: Vec<Role> = arms.iter().map(|one| one.is.role).collect();
         let series = &mut self.record.series;
@@ -188,6 +192,17 @@ impl<M: Meter + Describe> Climber<'_, M> {
         };
         let mut kept = self.record.rungs.iter().filter(|rung| rung.attempt.verdict == RungVerdict::Kept);
         kept.any(|rung| rung.attempt.trial.as_ref().is_some_and(is_long) || turned_back_long(&rung.id))
+    }
+
+    /// Whether what a kept rung is worth was read from totals of short blocks.
+    fn in_slight_bursts(&self) -> bool {
+        let by_totals = |id: &String| {
+            let compared = self.record.trial(id);
+            let judged = compared.and_then(|one| judge::cut_short(&one.trial, &one.rule, self.options.seed));
+            judged.is_some_and(|judged| judged.basis == Basis::Totals)
+        };
+        let mut kept = self.record.rungs.iter().filter(|rung| rung.attempt.verdict == RungVerdict::Kept);
+        kept.any(|rung| rung.leave_one_out_trial.as_ref().is_some_and(by_totals))
     }
 }
 

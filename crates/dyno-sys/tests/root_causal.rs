@@ -269,10 +269,11 @@ fn pauses_leave_out_their_share_of_what_interrupts_take() {
     let _alone = alone();
     let running = Running::start("two");
     // The middle of seven, side by side: the end of an experiment cuts a pause.
-    let shorter_ns = |way| {
-        let mut probe = running.tried(way);
+    let shorter_ns = || {
+        // With interrupts off nobody takes the core meanwhile.
+        let mut probe = running.tried(Pausing::SpinInSample);
         let ranges = [running.place("f60")];
-        let tried = Tried::Code { ranges: &ranges, reach: Reach::Own, delay_ns: PERIOD_NS * 9 / 10 };
+        let tried = Tried::Code { ranges: &ranges, reach: Reach::Own, delay_ns: PERIOD_NS * 45 / 100 };
         let mut of = |interrupt_ns| {
             probe.set_interrupt(interrupt_ns);
             let counts = experiment(&mut probe, &tried, 400).counts;
@@ -284,12 +285,10 @@ fn pauses_leave_out_their_share_of_what_interrupts_take() {
         all[3]
     };
     // Clocks that did not begin a pause beat while it lasts as often as elsewhere, so that no more of their interrupts lie
-    // outside of pauses than should; of the one that did, nine tenths of an eighth: 4.5 µs. Nobody takes the core meanwhile.
-    let taken_ns = shorter_ns(Pausing::SpinInSample);
-    assert!((2_000..=8_000).contains(&taken_ns), "{taken_ns} ns a pause");
-    // A quarter of the interrupt is part of the pause: 5.5 µs are missing. Whoever takes the core makes some longer.
-    let taken_ns = shorter_ns(Pausing::TaskWork);
-    assert!((-20_000..0).contains(&taken_ns), "{taken_ns} ns a pause");
+    // outside of pauses than should; of the one that did, half of an eighth or so: 3 µs, and some that the end of an
+    // experiment cuts. Planted fault: all are taken for one clock, 20 µs.
+    let taken_ns = shorter_ns();
+    assert!((500..=8_000).contains(&taken_ns), "{taken_ns} ns a pause");
 }
 
 #[test]
@@ -378,7 +377,6 @@ fn a_thread_that_naps_for_a_fixed_time_is_met_as_often_as_it_works() {
     let (counts, ran) = drawn(&mut probe, &tried, &threads, 24);
     let naps_ns = ran.last().copied().unwrap();
     let worth = naps_ns as f64 / PERIOD_NS as f64;
-    println!("hits {} worth {worth} {ran:?}", counts.hits);
     assert!((counts.hits as f64 / worth - 0.9).abs() < 0.25, "{} hits, worth {worth}", counts.hits);
 }
 

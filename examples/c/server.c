@@ -1,18 +1,23 @@
 /* A small HTTP/1.1 server for the plans beside it: one thread, epoll, keep-alive.
  *
- *   server ADDRESS:PORT [--table MB [--map]] [--log FILE [--sync]]
+ *   server ADDRESS:PORT [--table MB [--map]] [--log FILE [--sync]] [--listeners hash|reversed|ordered]
  *
  *   /report   escapes a text for JSON, and shrinks a grey picture: work for a compiler
  *   /look     looks up 256 keys all over a table in memory: work for the memory
  *   /         a short text
  *
  * --map takes the table from the kernel, past malloc. --log writes a line per reply, --sync each to the disk.
+ * --listeners starts a worker on each CPU, with a listener of its own: the kernel spreads connections by hash, or a program
+ * gives them to the listener with the number of the CPU that received them, and the worker on the first CPU listens last, or
+ * each in its place.
  * SIGTERM ends it by returning from main, so that a profile for the compiler is written. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,10 +25,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { CONNECTIONS = 4096, REQUEST_BYTES = 8192, REPLY_BYTES = 16384, LOOKS = 256 };
 enum { SIDE = 64, TEXT_BYTES = 1500 };
+enum order { SHARED, HASH, REVERSED, ORDERED };
 
 static volatile sig_atomic_t ended;
 static uint64_t *table, table_rows, key;
@@ -172,7 +180,19 @@ static void serve(int fd) {
         gone(fd);
 }
 
-static int listener(const char *where) {
+/* The listener with the number of the CPU that received the connection, modulo how many there are. */
+static void steer(int fd, unsigned listeners) {
+    struct sock_filter code[] = {
+        {BPF_LD | BPF_W | BPF_ABS, 0, 0, (unsigned)(SKF_AD_OFF + SKF_AD_CPU)},
+        {BPF_ALU | BPF_MOD | BPF_K, 0, 0, listeners},
+        {BPF_RET | BPF_A, 0, 0, 0},
+    };
+    struct sock_fprog program = {.len = 3, .filter = code};
+    if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof program))
+        die("a program for the listeners");
+}
+
+static int listener(const char *where, unsigned listeners, enum order order) {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), one = 1;
     struct sockaddr_in at = {.sin_family = AF_INET};
     char address[16] = "";
@@ -181,9 +201,56 @@ static int listener(const char *where) {
         exit(fprintf(stderr, "%s is no ADDRESS:PORT\n", where) > 0 ? 2 : 1);
     at.sin_port = htons(port);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (order != SHARED)
+        setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one);
     if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) || listen(fd, 1024))
         die("listen");
+    if (order == REVERSED || order == ORDERED)
+        steer(fd, listeners);
     return fd;
+}
+
+/* The CPU whose worker has this place: where the program looks for it. */
+static int cpu_of(const cpu_set_t *allowed, unsigned place, unsigned all) {
+    for (unsigned cpu = place; cpu < CPU_SETSIZE; cpu += all)
+        if (CPU_ISSET(cpu, allowed))
+            return (int)cpu;
+    exit(fprintf(stderr, "no CPU that it may use has place %u of %u\n", place, all) > 0 ? 2 : 1);
+}
+
+/* Returns in each worker, with its listener. The kernel numbers listeners in the order in which they begin to listen. All do
+ * before the first worker runs, or the first would have every connection that comes meanwhile. The last takes the number of one
+ * that is closed: where one worker ends all do, and nobody is left when the parent has ended and another server may begin. */
+static int in_workers(const char *where, enum order order) {
+    static int listeners[CPU_SETSIZE];
+    static pid_t workers[CPU_SETSIZE];
+    cpu_set_t allowed, own;
+    if (sched_getaffinity(0, sizeof allowed, &allowed))
+        die("CPUs");
+    unsigned all = (unsigned)CPU_COUNT(&allowed), mine;
+    for (unsigned at = 0; at < all; at++)
+        listeners[at] = listener(where, all, order);
+    pid_t pid = 1;
+    for (mine = 0; mine < all && pid > 0; mine += pid > 0)
+        if ((pid = workers[mine] = fork()) < 0)
+            die("fork");
+    for (unsigned at = 0; at < all; at++)
+        if (pid > 0 || at != mine)
+            close(listeners[at]);
+    if (pid > 0) {
+        wait(NULL);
+        for (unsigned at = 0; at < all; at++)
+            kill(workers[at], SIGTERM);
+        while (wait(NULL) > 0)
+            ;
+        exit(ended ? 0 : 1);
+    }
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    CPU_ZERO(&own);
+    CPU_SET((size_t)cpu_of(&allowed, order == REVERSED ? all - 1 - mine : mine, all), &own);
+    if (sched_setaffinity(0, sizeof own, &own))
+        die("a CPU for a worker");
+    return listeners[mine];
 }
 
 static void taken(int loop, int from) {
@@ -203,6 +270,8 @@ int main(int count, char **words) {
     size_t megabytes = 0;
     int mapped = 0, flags = O_WRONLY | O_CREAT | O_APPEND;
     const char *log_name = NULL;
+    static const char *const orders[] = {"", "hash", "reversed", "ordered"};
+    enum order order = SHARED;
     for (int i = 2; i < count; i++) {
         if (!strcmp(words[i], "--table") && i + 1 < count)
             megabytes = strtoul(words[++i], NULL, 10);
@@ -212,11 +281,17 @@ int main(int count, char **words) {
             log_name = words[++i];
         else if (!strcmp(words[i], "--sync"))
             flags |= O_DSYNC;
-        else
+        else if (!strcmp(words[i], "--listeners") && i + 1 < count) {
+            for (i++, order = ORDERED; order != SHARED && strcmp(words[i], orders[order]); order--)
+                ;
+            if (order == SHARED)
+                return fprintf(stderr, "no such order: %s\n", words[i]), 2;
+        } else
             return fprintf(stderr, "no such word: %s\n", words[i]), 2;
     }
     if (count < 2)
-        return fprintf(stderr, "usage: server ADDRESS:PORT [--table MB [--map]] [--log FILE [--sync]]\n"), 2;
+        return fprintf(stderr, "usage: server ADDRESS:PORT [--table MB [--map]] [--log FILE [--sync]] "
+                               "[--listeners hash|reversed|ordered]\n"), 2;
     struct sigaction on_end = {.sa_handler = end};
     sigaction(SIGTERM, &on_end, NULL);
     if (log_name && (log_file = open(log_name, flags, 0644)) < 0)
@@ -224,7 +299,8 @@ int main(int count, char **words) {
     make_material();
     if (megabytes)
         make_table(megabytes, mapped);
-    int from = listener(words[1]), loop = epoll_create1(0);
+    int from = order == SHARED ? listener(words[1], 1, order) : in_workers(words[1], order);
+    int loop = epoll_create1(0);
     struct epoll_event wants = {.events = EPOLLIN, .data.fd = from}, came[64];
     epoll_ctl(loop, EPOLL_CTL_ADD, from, &wants);
     while (!ended) {

@@ -270,6 +270,11 @@ impl Proof {
         }
     }
 
+    /// Whether it is held against what is read without the change.
+    pub(crate) fn is_relative(&self) -> bool {
+        matches!(self.bound(), Some(Bound::Drops(_) | Bound::Rises(_)))
+    }
+
     /// Whether the proof holds on each side, A (without) then B (with); the reason when that is not known.
     ///
     /// # Errors

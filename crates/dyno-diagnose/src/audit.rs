@@ -7,6 +7,7 @@
 mod app;
 mod app_filters;
 mod app_memory;
+mod app_order;
 mod app_watched;
 mod cpu_list;
 mod draft;

@@ -32,6 +32,14 @@ const SPEAK: &[(&str, Edits)] = &[
         &[("@server/listeners/value/0/strangers", r#"[{"pid": 77, "name": "old", "sockets": 1}]"#)],
     ),
     ("app.locality", &[("@server/options/value/local", "4")]),
+    // Each CPU's connections go to the other's worker.
+    (
+        "app.order",
+        &[(
+            "@server/options/value/arrivals",
+            r#"[{"on": 0, "served_on": 1, "connections": 32}, {"on": 1, "served_on": 0, "connections": 32}]"#,
+        )],
+    ),
     // Set, and its connections come by no queue that can be polled.
     ("app.busypoll", &[("@server/epolls/value/0/busy_poll_usecs", "50")]),
     ("app.backlog", &[("@server/listeners/value/0/waiting", "4000")]),

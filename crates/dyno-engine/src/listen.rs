@@ -4,8 +4,9 @@
 //! The supervisor and the embedded server bind; workers only accept. A full worker never spins on a listener that it
 //! cannot accept from.
 
-use crate::dials::{Congestion, Dials, Reuseport};
+use crate::dials::{Congestion, Dials, Pin, Reuseport};
 use crate::error::{EngineError, refused};
+use dyno_sys::affinity;
 use dyno_sys::epoll::{Epoll, Interest};
 use dyno_sys::socket::{self, Addr, ListenOptions, SockOpt, SocketError};
 use std::io;
@@ -143,7 +144,7 @@ fn bind_each(addr: &Addr, dials: &Dials) -> Result<Vec<OwnedFd>, EngineError> {
         listeners.push(listen(&addr, dials, socket::Reuseport::On, None)?);
     }
     if dials.reuseport == Reuseport::Cpu {
-        steer(&listeners[0], dials)?;
+        steer(&listeners[0], dials, &cpus())?;
     }
     Ok(listeners)
 }
@@ -170,10 +171,22 @@ pub(crate) fn begin(by_worker: &[Vec<OwnedFd>]) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Has the kernel spread the connections of a socket's group over as many sockets as there are workers, by CPU.
-pub(crate) fn steer(listener: &OwnedFd, dials: &Dials) -> Result<(), EngineError> {
-    let attached = socket::attach_reuseport_by_cpu(listener, dials.workers.count().get());
+/// Has the kernel spread the connections of a socket's group over as many sockets as there are workers, by CPU: each to the
+/// worker that is bound to it.
+pub(crate) fn steer(listener: &OwnedFd, dials: &Dials, cpus: &[usize]) -> Result<(), EngineError> {
+    let homes: Vec<usize> = (0..dials.workers.get()).filter_map(|number| home(number, dials, cpus)).collect();
+    let attached = socket::attach_reuseport_by_cpu(listener, dials.workers.count().get(), &homes);
     attached.map_err(refused("steer connections by CPU (SO_ATTACH_REUSEPORT_CBPF)"))
+}
+
+/// The CPUs that this process may use, which its workers are bound to.
+pub(crate) fn cpus() -> Vec<usize> {
+    affinity::allowed().iter().collect()
+}
+
+/// The CPU of these that a worker is bound to, if any.
+pub(crate) fn home(number: usize, dials: &Dials, cpus: &[usize]) -> Option<usize> {
+    (dials.pin == Pin::Cpu && !cpus.is_empty()).then(|| cpus[number % cpus.len()])
 }
 
 /// Whether the address could be listened on.

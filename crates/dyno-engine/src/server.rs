@@ -8,7 +8,7 @@ mod scraped;
 use crate::clients::Clients;
 use crate::config::{Config, Limits};
 use crate::content::{Builders, Built, Content, Mount, Tables, sites, table_of};
-use crate::dials::{Dials, Log, Pin, Spin};
+use crate::dials::{Dials, Log, Spin};
 use crate::error::{EngineError, refused};
 use crate::gate::Gate;
 use crate::host::{self, Host};
@@ -516,8 +516,7 @@ impl Drop for Ends {
 
 fn spawn_worker(ends: Ends, dials: &Dials, worker: Worker) -> Result<JoinHandle<Left>, EngineError> {
     let number = ends.number;
-    let cpus: Vec<usize> = affinity::allowed().iter().collect();
-    let cpu = (dials.pin == Pin::Cpu && !cpus.is_empty()).then(|| cpus[number % cpus.len()]);
+    let cpu = listen::home(number, dials, &listen::cpus());
     let life = move || {
         if let Some(cpu) = cpu {
             // A CPU taken away meanwhile is no reason not to serve.

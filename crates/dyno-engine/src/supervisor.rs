@@ -31,7 +31,6 @@ use crate::route::Router;
 use crate::stats::{Accepting, Counters, Counts, RunsIn};
 use crate::worker::connections_max;
 pub use check::check;
-use dyno_sys::affinity;
 use dyno_sys::child::{self, Exit, Wait};
 use dyno_sys::epoll::{Epoll, Events, Interest, Timeout};
 use dyno_sys::event::EventFd;
@@ -242,7 +241,7 @@ impl<'r> Supervisor<'r> {
             alive_due_ns: config.alive_ns.map(|_| clock::mono_ns()),
             counters: Counters::new(workers, config.dials.spin.us())
                 .map_err(refused("share memory for counters"))?,
-            cpus: affinity::allowed().iter().collect(),
+            cpus: listen::cpus(),
             places: by_worker.iter().map(|_| Place::vacant()).collect(),
             listeners: by_worker,
             steered,
@@ -285,7 +284,7 @@ impl<'r> Supervisor<'r> {
     fn begin(&mut self) -> Result<(), EngineError> {
         listen::begin(&self.listeners)?;
         for first in &self.steered {
-            listen::steer(&self.listeners[0][*first], &self.config.dials)?;
+            listen::steer(&self.listeners[0][*first], &self.config.dials, &self.cpus)?;
         }
         self.held = None;
         Ok(())

@@ -42,7 +42,7 @@ pub(crate) fn handed_over() -> u64 {
 }
 
 /// The NAPI instance by which the last packet of a process's socket came; 0 is none: it passed them by.
-pub fn napi_id(pidfd: impl AsFd, fd: i32) -> io::Result<u32> {
+fn napi_id(pidfd: impl AsFd, fd: i32) -> io::Result<u32> {
     let copy = child::pidfd_getfd(pidfd, fd)?;
     socket::int_option(copy, SockOpt::IncomingNapiId).map(i32::cast_unsigned)
 }

@@ -232,6 +232,30 @@ mod tests {
         });
     }
 
+    /// Why the proofs `polled` and `local` are read while requests come. The question came while nothing was polled for; a client
+    /// that goes on to say nothing acknowledges the answer later, when polling is on again.
+    #[test]
+    fn at_rest_a_connection_tells_by_what_way_an_acknowledgement_came() {
+        in_lab(|lab| {
+            lab.stand(Part::Napi, "off").unwrap();
+            let mut ends = connection(lab);
+            counted(lab, &mut ends, Count::Sent);
+            let of_question = (napi(&ends[0]), dyno_sys::socket::last_brought_data(&ends[0]).unwrap());
+            lab.stand(Part::Napi, "on").unwrap();
+            let deadline = clock::mono_ns() + 5_000_000_000;
+            while napi(&ends[0]) == 0 {
+                assert!(clock::mono_ns() < deadline, "nobody acknowledged the last answer");
+                clock::sleep_ns(1_000_000);
+            }
+            assert_eq!(of_question.0, 0, "the question was not polled for");
+            assert!(of_question.1, "and it was the last packet");
+            assert!(
+                !dyno_sys::socket::last_brought_data(&ends[0]).unwrap(),
+                "what was polled for is no question"
+            );
+        });
+    }
+
     #[test]
     fn a_polling_thread_works_only_where_polling_is_real() {
         in_lab(|lab| {

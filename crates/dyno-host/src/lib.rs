@@ -6,7 +6,7 @@
 
 pub mod change;
 pub mod changes;
-pub mod counted;
+mod counted;
 pub mod doctor;
 pub mod facts;
 mod file;

@@ -16,7 +16,9 @@ pub use measured::{Figure, Filters, Locality, Measured, Packets, Watched};
 pub use network::{
     Chain, Conntrack, Device, Listener, Netfilter, Network, Qdisc, QueueSetting, Rule, Softnet, Tap, Within,
 };
-pub use server::{Cgroup, EpollPolling, Group, Scheduled, Server, ServerListener, SocketOptions, Threads};
+pub use server::{
+    Arrivals, Cgroup, EpollPolling, Group, Holder, Scheduled, Server, ServerListener, SocketOptions, Threads,
+};
 
 use std::collections::BTreeMap;
 

@@ -19,6 +19,8 @@ const DYNO: &str = env!("CARGO_BIN_EXE_dyno");
 const TIME: &str = "12s";
 /// The same where each answer waits for the disk.
 const TIME_AT_DISK: &str = "20s";
+/// The same where server and load, with all connections that there are, share two CPUs with the neighbour.
+const TIME_SHARED: &str = "40s";
 
 /// Climbs beside one another would have no time left for their rungs.
 static MACHINE: Mutex<()> = Mutex::new(());
@@ -41,7 +43,11 @@ fn prepared(name: &str, example: &str, changes: &[(&str, &str)], arguments: &[&s
     fs::create_dir(folder.join("c")).expect("a folder for the source");
     fs::copy(examples().join("c/server.c"), folder.join("c/server.c")).expect("its source");
     let mut command = Command::new(DYNO);
-    let time = if example == "log.toml" { TIME_AT_DISK } else { TIME };
+    let time = match example {
+        "log.toml" => TIME_AT_DISK,
+        "order.toml" => TIME_SHARED,
+        _ => TIME,
+    };
     command.args(["climb", "plan.toml", "--time", time, "--instances", "2"]).args(arguments);
     command.current_dir(&folder).env("TMPDIR", &folder);
     (folder, command)
@@ -252,4 +258,47 @@ fn huge_pages_that_are_asked_for_and_not_given_are_not_applied() {
 fn a_log_that_is_still_synced_is_not_applied() {
     let synced = [("{ name = \"written\", words = [", "{ name = \"written\", words = [\"--sync\", ")];
     assert_not_applied(attempt("synced", "log.toml", &synced, "log-written"), "not in force");
+}
+
+/// Server and load on the same two CPUs, so that each receives connections; nothing where there is one CPU.
+fn ordered(name: &str, changes: &[(&str, &str)]) -> Option<(Attempt, Option<State>)> {
+    let cpus: Vec<usize> = dyno_sys::affinity::allowed().iter().take(2).collect();
+    let [first, second] = cpus[..] else {
+        eprintln!("not tested: there is one CPU");
+        return None;
+    };
+    let _machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let both = format!("{first},{second}");
+    let words = ["--rung", "listeners-ordered", "--server-cpus", &both, "--load-cpus", &both];
+    let (folder, command) = prepared(name, "order.toml", changes, &words);
+    let (_, talk) = until_verdict(command, "listeners-ordered");
+    let json = fs::read_to_string(folder.join("climb.json")).unwrap_or_else(|_| panic!("no record: {talk}"));
+    let _ = fs::remove_dir_all(&folder);
+    let rung = Climb::from_json(&json).expect("a whole record").rungs.remove(0);
+    Some((rung.attempt, rung.state))
+}
+
+/// Planted fault: connections are read at rest, when each tells of an acknowledgement; then those of both sides look local.
+#[test]
+fn listeners_in_the_right_order_are_proved_by_where_requests_come_in() {
+    let Some((attempt, _)) = ordered("ordered", &[]) else { return };
+    let measured = !matches!(attempt.verdict, RungVerdict::NotApplied | RungVerdict::Failed);
+    assert!(measured, "{}: {}", attempt.verdict.words(), attempt.why);
+    let read = |side: &str| -> Vec<&str> {
+        attempt.proof.iter().filter(|line| line.side == side).map(|line| line.read.as_str()).collect()
+    };
+    assert!(!read("a").is_empty() && read("a").iter().all(|read| *read == "0"), "{:?}", attempt.proof);
+    assert!(read("b").iter().all(|read| *read == "100"), "{:?}", attempt.proof);
+}
+
+/// Planted faults: the setting says that they are ordered, and the server lets the kernel spread connections, or still has them
+/// the other way round.
+#[test]
+fn listeners_that_are_ordered_in_words_alone_are_not_applied() {
+    for (name, other) in [("by-hash", "hash"), ("still-reversed", "reversed")] {
+        let changed = format!("{{ name = \"ordered\", words = [\"--listeners\", \"{other}\"] }}");
+        let words = [("{ name = \"ordered\", words = [\"--listeners\", \"ordered\"] }", changed.as_str())];
+        let Some(found) = ordered(name, &words) else { return };
+        assert_not_applied(found, "not in force: connections on their worker's CPU");
+    }
 }

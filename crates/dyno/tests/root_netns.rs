@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "common/verdict.rs"]
+mod verdict;
 
 use common::{Ended, Folder, dyno, wait_for};
 use std::path::PathBuf;
@@ -111,4 +113,49 @@ proof = [{ kind = "network", count = "rules_passed", per_request = { drops = 5 }
     assert!(with.contains("cannot come to \"127.0.0.1:{port}\"") && with.contains("{address}"), "{with}");
     let without = refused(&[]);
     assert!(without.contains("it is there with --netns only"), "{without}");
+}
+
+/// Planted fault: the tool is missed when the first part is turned; then it was the server's fault, and curl was to find it.
+#[test]
+#[ignore = "needs root: CAP_SYS_ADMIN, CAP_NET_ADMIN"]
+fn a_tool_that_is_missing_is_told_with_its_package_before_anything_is_started() {
+    let folder = Folder::new("root-netns-no-nft");
+    let mut command = Command::new("unshare");
+    let hidden = "for f in /usr/sbin /sbin; do mount -t tmpfs none $(readlink -f $f) || exit 9; done; exec \"$0\" climb --netns --time 5s";
+    command.args(["--mount", "sh", "-c", hidden, env!("CARGO_BIN_EXE_dyno")]).current_dir(folder.path("."));
+    let ended = Ended::of(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    assert_eq!(ended.code, Some(2), "{}", ended.err);
+    assert!(ended.err.starts_with("error: nft is not there; rules needs it"), "{}", ended.err);
+    assert!(ended.err.contains("apt install nftables") && !ended.err.contains("curl"), "{}", ended.err);
+}
+
+/// Behind a server that sends its answer at once the client acknowledges the last one of a block later, when the other side stands.
+///
+/// Planted fault: connections are read at rest; then the side without polling reads 100 percent, and the other 0.
+#[test]
+#[ignore = "needs root: CAP_SYS_ADMIN, CAP_NET_ADMIN"]
+fn polling_is_read_off_requests_and_not_off_what_comes_between_blocks() {
+    let folder = Folder::new("root-netns-polled");
+    let plan = r#"
+name = "polled"
+[launch]
+argv = ["DYNO", "serve", "--listen", "{address}:{port}", "--workers", "1"]
+[load]
+path = "/json"
+[dial.napi]
+how = "lab"
+part = "napi"
+start = "on"
+values = [{ name = "on", text = "on" }, { name = "off", text = "off" }]
+[[rung]]
+id = "polling-off"
+set = "napi=off"
+claim = "a test"
+proof = [{ kind = "polled", percent = { drops = 90 } }]
+"#;
+    folder.file("plan.toml", plan.replace("DYNO", env!("CARGO_BIN_EXE_dyno")));
+    let mut command = dyno(["climb", "plan.toml", "--netns", "--time", "15s", "--instances", "2"]);
+    command.current_dir(folder.path("."));
+    let (_, said) = verdict::until_verdict(command, "polling-off");
+    assert!(!said.contains("polling-off: not applied") && !said.contains("polling-off: failed"), "{said}");
 }

@@ -84,6 +84,10 @@ pub(crate) fn hold(
         Ok([true, true]) => {
             Some(format!("the proof cannot tell the sides apart: {proof}, read {} on both", readings[1]))
         }
+        // What is held against the other side's reading says nothing without it.
+        Ok([_, false]) if proof.is_relative() => {
+            Some(format!("not in force: {proof}, read {} with it and {} without", readings[1], readings[0]))
+        }
         Ok([_, false]) => Some(format!("not in force: {proof}, read {}", readings[1])),
         Err(why) => Some(format!("cannot be proved: {why}")),
     }

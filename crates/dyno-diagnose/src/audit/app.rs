@@ -6,6 +6,7 @@ use dyno_record::audit::{AuditFinding, Risk};
 use dyno_record::fact::Gap;
 use dyno_record::facts::{Device, Facts, Locality, Threads};
 
+use super::app_order::{self, order};
 use super::cpu_list::cpus;
 use super::draft::{
     ALL, CONNECTIONS, Check, FAST, LATENCY, Looked, Say, Seen, THROUGHPUT, counted, finding, measured,
@@ -24,6 +25,11 @@ pub(super) const CHECKS: &[Check] = &[
         id: "app.locality",
         about: "whether packets come in on the CPU that serves them",
         look: locality,
+    },
+    Check {
+        id: "app.order",
+        about: "whether listeners stand in the order of their workers' CPUs",
+        look: order,
     },
     Check { id: "app.busypoll", about: "busy polling of the server's epoll instances", look: busy_poll },
     Check { id: "app.backlog", about: "connections that wait to be accepted", look: backlog },
@@ -154,7 +160,9 @@ fn locality(facts: &Facts) -> Seen {
     if options.pinned == 0 {
         let why = match options.asked {
             0 => "no connection is open: measured under load",
-            _ => "no process of the server is bound to one CPU",
+            _ => {
+                "no process that is bound to one CPU has a connection whose last packet brought data: measured under load"
+            }
         };
         return Ok(Looked::NotHere(why.into()));
     }
@@ -163,12 +171,15 @@ fn locality(facts: &Facts) -> Seen {
     if share >= LOCAL_MIN {
         return Ok(Looked::Fine(found));
     }
+    if app_order::is_wrong(facts) {
+        return Ok(Looked::Fine(format!("{found}: its listeners stand in the wrong order (app.order)")));
+    }
     Ok(finding("Packets come in on other CPUs than those that serve them", found, "all on the CPU of the worker that serves them")
         .gain(FAST, measured(6.0, 31.0, "from 44 % to 100 % local with two pinned clients; 38 % published with a network card of four queues"))
         .risk(Risk::None, "")
         .why("A connection's data then moves between the caches of two CPUs, and one wakes the other.")
         .see(&["sudo ss -tni"])
-        .apply(&["let the server order its listeners by CPU and attach a BPF filter that picks by CPU (SO_ATTACH_REUSEPORT_CBPF), as dyno serve --dial steer=… does"])
+        .apply(&["let the server order its listeners by CPU and attach a BPF filter that picks by CPU (SO_ATTACH_REUSEPORT_CBPF), as dyno serve --reuseport cpu does"])
         .revert(&["the setting as it was; then restart it"])
         .into())
 }

@@ -9,7 +9,6 @@ use super::place::{CUT, FAILED, Life, OK, Place};
 use super::{Supervisor, scraped};
 use crate::config::{Config, SECOND_NS};
 use crate::content::{ContentError, Mount, sites, table_of};
-use crate::dials::Pin;
 use crate::error::{EngineError, refused};
 use crate::error_log::{self, Errors};
 use crate::gate::Gate;
@@ -125,8 +124,8 @@ impl Supervisor<'_> {
         let images = self.images.files()?;
         let mounts = std::mem::take(&mut self.images.mounts);
         self.leave_parent();
-        if self.config.dials.pin == Pin::Cpu && !self.cpus.is_empty() {
-            affinity::set_current(&CpuSet::single(self.cpus[number % self.cpus.len()]))?;
+        if let Some(cpu) = listen::home(number, &self.config.dials, &self.cpus) {
+            affinity::set_current(&CpuSet::single(cpu))?;
         }
         let input = Input {
             number,

@@ -5,10 +5,11 @@ use std::os::fd::OwnedFd;
 
 use dyno_record::fact::Fact;
 use dyno_record::facts::{
-    Cgroup, EpollPolling, Group, Listener, Scheduled, Server, ServerListener, SocketOptions, Threads,
+    Arrivals, Cgroup, EpollPolling, Group, Holder, Listener, Scheduled, Server, ServerListener,
+    SocketOptions, Threads,
 };
 use dyno_sys::proc::{self, parse_status_field};
-use dyno_sys::socket::{SockOpt, read_option};
+use dyno_sys::socket::{SockOpt, incoming_cpu, last_brought_data, read_option};
 use dyno_sys::{Pid, child, epoll};
 
 use super::limits::{CONNECTIONS_MAX, QUEUES_MAX, THREADS_MAX};
@@ -143,9 +144,28 @@ fn of_server(all: &[Listener], pids: &[Pid]) -> Vec<ServerListener> {
             waiting: fullest.map_or(0, |one| one.waiting),
             backlog: fullest.map_or(0, |one| one.backlog),
             strangers: strangers.into_iter().map(group).collect(),
+            order: order(local, &here().collect::<Vec<_>>()),
         });
     }
     listeners
+}
+
+/// The holders of an address's sockets in the order in which these began to listen. The kernel's table has the newest first, but
+/// the oldest for IPv6 where the port is shared (`__inet_hash`, net/ipv4/inet_hashtables.c).
+fn order(local: &str, all: &[&Listener]) -> Vec<Holder> {
+    let holder = |one: &&Listener| match one.pids[..] {
+        [pid] => status(pid).ok().map(|status| Holder {
+            pid,
+            cpus: parse_status_field(&status, "Cpus_allowed_list").unwrap_or_default().to_owned(),
+        }),
+        _ => None,
+    };
+    let holders: Option<Vec<Holder>> = all.iter().map(holder).collect();
+    let mut holders = holders.filter(|holders| holders.len() > 1).unwrap_or_default();
+    if !local.starts_with('[') {
+        holders.reverse();
+    }
+    holders
 }
 
 /// Asks duplicates of the server's sockets; nothing is set on them, and they are closed at once.
@@ -175,9 +195,8 @@ fn options(pids: &[Pid]) -> Fact<SocketOptions> {
 
 fn add_options(options: &mut SocketOptions, socket: &OwnedFd, home: Option<usize>) {
     let is_listener = read_option(socket, SockOpt::AcceptConn).is_ok_and(|value| value == "1");
-    if let (false, Some(home), Ok(cpu)) = (is_listener, home, read_option(socket, SockOpt::IncomingCpu)) {
-        options.pinned += 1;
-        options.local += u32::from(cpu == home.to_string());
+    if let (false, Some(home), Ok(true)) = (is_listener, home, last_brought_data(socket)) {
+        add_arrival(options, socket, home);
     }
     let values = match is_listener {
         true => {
@@ -193,6 +212,18 @@ fn add_options(options: &mut SocketOptions, socket: &OwnedFd, home: Option<usize
         if let Ok(value) = read_option(socket, option) {
             *values.entry(option.to_string()).or_default().entry(value).or_default() += 1;
         }
+    }
+}
+
+fn add_arrival(options: &mut SocketOptions, socket: &OwnedFd, home: usize) {
+    let Ok(Some(cpu)) = incoming_cpu(socket) else { return };
+    let (on, served_on) = (cpu as u32, home as u32);
+    options.pinned += 1;
+    options.local += u32::from(on == served_on);
+    let same = |one: &&mut Arrivals| (one.on, one.served_on) == (on, served_on);
+    match options.arrivals.iter_mut().find(same) {
+        Some(one) => one.connections += 1,
+        None => options.arrivals.push(Arrivals { on, served_on, connections: 1 }),
     }
 }
 
@@ -316,6 +347,47 @@ mod tests {
         let own = of_server(&all, &[7, 8]);
         assert_eq!((own.len(), own[0].sockets), (1, 2));
         assert_eq!(own[0].strangers, [Group { pid: Some(99), name: "old server".into(), sockets: 1 }]);
+    }
+
+    /// Planted fault: the kernel's table is taken as it comes; then the newest listener of IPv4 is told as the first.
+    #[test]
+    fn holders_are_told_in_the_order_in_which_their_sockets_began_to_listen() {
+        let (own, first) = (child::this(), 1);
+        // As the kernel has them where this process listened last.
+        let of = |local: &str| {
+            let newest_first = [listener(local, own, "tests"), listener(local, first, "init")];
+            order(local, &newest_first.each_ref()).iter().map(|holder| holder.pid).collect::<Vec<_>>()
+        };
+        assert_eq!(of("127.0.0.1:80"), [first, own]);
+        assert_eq!(of("[::1]:80"), [own, first], "the oldest first there");
+        assert_eq!(order("127.0.0.1:80", &[&listener("127.0.0.1:80", own, "tests")]), [], "alone");
+        let mut shared = listener("127.0.0.1:80", own, "tests");
+        shared.pids.push(first);
+        assert_eq!(order("127.0.0.1:80", &[&shared, &shared]), [], "whose it is cannot be told");
+    }
+
+    /// The kernel's own order, which the test above takes for granted.
+    #[test]
+    fn the_kernel_lists_the_newest_listener_of_a_shared_port_first_and_with_ipv6_last() {
+        use dyno_sys::socket::{ListenOptions, Reuseport, listen, local_addr};
+        let options = ListenOptions { reuseport: Reuseport::On, ..ListenOptions::default() };
+        for (any, newest_first) in [("127.0.0.1:0", true), ("[::1]:0", false)] {
+            let Ok(first) = listen(&any.parse().unwrap(), &options) else { continue };
+            let addr = local_addr(&first).unwrap();
+            let second = listen(&addr, &options).unwrap();
+            let inode = |fd: &OwnedFd| {
+                let link = proc::link_name(&format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(fd)));
+                let number = link.unwrap().trim_start_matches("socket:[").trim_end_matches(']').to_owned();
+                number.parse::<u32>().unwrap()
+            };
+            let (all, _) = dyno_sys::netlink::sock_diag::listeners(100_000).unwrap();
+            let here = all.iter().filter(|one| one.local.to_string() == addr.to_string());
+            let mut seen: Vec<u32> = here.map(|one| one.inode).collect();
+            if newest_first {
+                seen.reverse();
+            }
+            assert_eq!(seen, [inode(&first), inode(&second)], "{any}");
+        }
     }
 
     #[test]

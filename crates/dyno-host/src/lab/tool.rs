@@ -6,6 +6,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use dyno_record::lab::Part;
+
 use super::error::LabError;
 
 /// Where systems put them.
@@ -16,6 +18,19 @@ const SAID_BYTES_MAX: usize = 300;
 fn path_of(tool: &'static str, part: &'static str) -> Result<PathBuf, LabError> {
     let places = FOLDERS.iter().map(|folder| PathBuf::from(folder).join(tool));
     places.into_iter().find(|path| path.exists()).ok_or(LabError::NoTool { tool, part })
+}
+
+/// That the program is there which turns a part, where one does: a laboratory is not made to find that out.
+///
+/// # Errors
+/// When it is not.
+pub fn check(part: Part) -> Result<(), LabError> {
+    let tool = match part {
+        Part::Rules | Part::Conntrack => "nft",
+        Part::Qdisc => "tc",
+        Part::Rps | Part::Taps | Part::Threads | Part::Napi | Part::Segments | Part::Defer => return Ok(()),
+    };
+    path_of(tool, part.name()).map(|_| ())
 }
 
 /// Runs it with these words and this input; what it printed.

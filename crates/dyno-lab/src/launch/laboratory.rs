@@ -2,7 +2,10 @@
 //!
 //! `dyno climb --netns`, the planted host and `dyno netlab` call it, each before its keeper is started.
 
-use dyno_host::lab::{Lab, LabError};
+use dyno_climb::dial::How;
+use dyno_climb::plan::Plan;
+use dyno_host::lab::{Lab, LabError, tool};
+use dyno_record::lab::Part;
 use dyno_sys::affinity;
 
 use crate::failure::{Failure, chain};
@@ -10,6 +13,24 @@ use crate::user::is_root;
 
 /// Queues of the cable: one for each CPU, two at least so that they can be told apart, and no more than a small card has.
 const QUEUES: std::ops::RangeInclusive<usize> = 2..=8;
+
+/// The same as [`entered`], once it is sure that everything is there that turns the parts of the plan.
+pub fn entered_for(plan: &Plan) -> Result<Lab, Failure> {
+    for dial in &plan.dials {
+        match dial.how {
+            How::Lab { part } if dial.values.iter().any(|value| !stands_anyway(part, &value.text)) => {
+                tool::check(part).map_err(|error| failure(&error))?;
+            }
+            _ => {}
+        }
+    }
+    entered()
+}
+
+/// An empty text is where a part was in the new laboratory.
+fn stands_anyway(part: Part, value: &str) -> bool {
+    value.is_empty() || value == part.fresh()
+}
 
 /// Takes this process, while it has one thread, into a laboratory, with everything that it starts from now on.
 pub fn entered() -> Result<Lab, Failure> {

@@ -1,5 +1,6 @@
 //! Proofs on a live server: what is read to see that a change is in force.
 
+mod arrivals;
 mod code;
 mod network;
 mod program;
@@ -45,12 +46,12 @@ impl World<'_> {
             Proof::Maps { contains } => Ok(seen::maps(&pids, contains)),
             Proof::Listeners { .. } => Ok(seen::listeners(&pids, &arm.addr)),
             Proof::EpollFlags { edge } => Ok(seen::epoll_flags(&pids, arm.port, *edge)),
-            Proof::Local { .. } => Ok(seen::local(&pids, arm.port)),
+            Proof::Local { .. } => self.while_it_serves(arm, seen::local),
             Proof::Sockopt { option, expect } => Ok(seen::sockopt(&pids, arm.port, option, expect)),
             Proof::Syscalls { names, .. } => self.syscalls(arm, &pids, names),
             Proof::Counter { name, .. } => self.counter(arm, name),
             Proof::Network { count, .. } => self.network(arm, *count),
-            Proof::Polled { .. } => Ok(seen::polled(&pids, arm.port)),
+            Proof::Polled { .. } => self.while_it_serves(arm, seen::polled),
             Proof::Answer { path, contains } => Ok(self.answer(arm, path, contains)),
             Proof::Command { argv, expect } => self.command(arm, argv, expect),
         }

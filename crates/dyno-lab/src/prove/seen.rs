@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::os::fd::OwnedFd;
 
 use dyno_climb::proof::{FileFlag, Reading};
-use dyno_host::counted;
 use dyno_sys::setting::scheduling;
 use dyno_sys::socket::{Addr, SockOpt};
 use dyno_sys::{Pid, Tid, child, proc, socket};
@@ -114,42 +114,73 @@ pub(super) fn pinned(pids: &[Pid]) -> Reading {
     Reading::Number(single.len() as f64)
 }
 
-/// Share of the accepted connections on `port` that arrive on the one CPU their process may run on, in percent.
-pub(super) fn local(pids: &[Pid], port: u16) -> Reading {
-    let (mut here, mut all) = (0.0, 0.0);
-    for pid in pids {
-        let Ok(mask) = proc::cpus_allowed(*pid) else { continue };
-        let Ok(pidfd) = child::pidfd_open(*pid) else { continue };
-        for fd in proc::sockets_accepted(*pid, port) {
-            let copy = child::pidfd_getfd(&pidfd, fd);
-            let Ok(Some(cpu)) = copy.and_then(socket::incoming_cpu) else { continue };
-            all += 1.0;
-            here += f64::from(u8::from(mask.len() == 1 && mask.contains(cpu)));
+/// Of accepted connections, those that are told by their last packet, and those of these that came as is asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Share {
+    all: usize,
+    told: usize,
+    so: usize,
+}
+
+impl Share {
+    /// Whether every connection is told that can be read.
+    pub(super) fn is_whole(self) -> bool {
+        self.told == self.all
+    }
+
+    /// The one that tells of more connections; of two alike the other.
+    pub(super) fn fuller(self, other: Share) -> Share {
+        if other.told >= self.told { other } else { self }
+    }
+
+    /// In percent.
+    pub(super) fn reading(self) -> Reading {
+        match self {
+            Share { all: 0, .. } => Reading::CannotTell("no accepted connection could be read".into()),
+            Share { told: 0, .. } => {
+                Reading::CannotTell("no connection's last packet brought a request".into())
+            }
+            Share { told, so, .. } => Reading::Number(100.0 * so as f64 / told as f64),
         }
     }
-    if all == 0.0 {
-        Reading::CannotTell("no accepted connection could be read".into())
-    } else {
-        Reading::Number(100.0 * here / all)
+
+    /// One that brought no data was no request: see [`socket::last_brought_data`].
+    fn add(&mut self, copy: &OwnedFd, is_so: impl FnOnce() -> io::Result<bool>) {
+        self.all += 1;
+        if let (Ok(true), Ok(so)) = (socket::last_brought_data(copy), is_so()) {
+            self.told += 1;
+            self.so += usize::from(so);
+        }
     }
 }
 
-/// Share of the accepted connections on `port` whose last packet came by polling, in percent: they have a NAPI id then.
-pub(super) fn polled(pids: &[Pid], port: u16) -> Reading {
-    let (mut polled, mut all) = (0.0, 0.0);
+/// The accepted connections on `port` whose last packet came on the one CPU that their process may run on.
+pub(super) fn local(pids: &[Pid], port: u16) -> Share {
+    let mut share = Share::default();
     for pid in pids {
-        let Ok(pidfd) = child::pidfd_open(*pid) else { continue };
-        for fd in proc::sockets_accepted(*pid, port) {
-            let Ok(id) = counted::napi_id(&pidfd, fd) else { continue };
-            all += 1.0;
-            polled += f64::from(u8::from(id != 0));
+        let Ok(mask) = proc::cpus_allowed(*pid) else { continue };
+        for copy in accepted(*pid, port) {
+            let is_home = |cpu: usize| mask.len() == 1 && mask.contains(cpu);
+            share.add(&copy, || Ok(socket::incoming_cpu(&copy)?.is_some_and(is_home)));
         }
     }
-    if all == 0.0 {
-        Reading::CannotTell("no accepted connection could be read".into())
-    } else {
-        Reading::Number(100.0 * polled / all)
+    share
+}
+
+/// The accepted connections on `port` whose last packet came by polling: they have a NAPI id then.
+pub(super) fn polled(pids: &[Pid], port: u16) -> Share {
+    let mut share = Share::default();
+    for copy in pids.iter().flat_map(|pid| accepted(*pid, port)) {
+        share.add(&copy, || Ok(socket::int_option(&copy, SockOpt::IncomingNapiId)? != 0));
     }
+    share
+}
+
+/// Duplicates of a process's accepted connections.
+fn accepted(pid: Pid, port: u16) -> Vec<OwnedFd> {
+    let Ok(pidfd) = child::pidfd_open(pid) else { return Vec::new() };
+    let numbers = proc::sockets_accepted(pid, port).into_iter();
+    numbers.filter_map(|fd| child::pidfd_getfd(&pidfd, fd).ok()).collect()
 }
 
 /// Whether a mapped file's path contains the text, in any of these processes.

@@ -101,6 +101,20 @@ pub struct ServerListener {
     pub backlog: u32,
     /// Sockets of others on the same address and port.
     pub strangers: Vec<Group>,
+    /// The holders of its sockets in the order in which these began to listen, which is how the kernel numbers them until one is
+    /// closed. Empty with one socket, and where several processes hold one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub order: Vec<Holder>,
+}
+
+/// Who holds a listener.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Holder {
+    /// The process.
+    pub pid: i32,
+    /// The CPUs that it may use: `1`, `0-3`.
+    pub cpus: String,
 }
 
 /// Somebody else on the same port.
@@ -123,14 +137,30 @@ pub struct SocketOptions {
     pub asked: u32,
     /// See `asked`.
     pub connections: u32,
-    /// Of them, connections of processes that may use one CPU alone, and those whose packets came in on that CPU.
+    /// Of them, connections of processes that may use one CPU alone whose last packet brought data, and those of which it came
+    /// in on that CPU. Where an acknowledgement alone came in says nothing: its sender's timer chose the CPU.
     pub pinned: u32,
     /// See `pinned`.
     pub local: u32,
+    /// The same by both CPUs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub arrivals: Vec<Arrivals>,
     /// Option → value → connections: `TCP_NODELAY` → `1` → 64.
     pub values: BTreeMap<String, BTreeMap<String, u32>>,
     /// The same of listeners.
     pub listener_values: BTreeMap<String, BTreeMap<String, u32>>,
+}
+
+/// Connections that came in on one CPU and are served on one CPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Arrivals {
+    /// Where their last packet was worked on.
+    pub on: u32,
+    /// Where alone their process may run.
+    pub served_on: u32,
+    /// How many.
+    pub connections: u32,
 }
 
 /// Parameters of an epoll instance.

@@ -151,6 +151,18 @@ pub fn sending(fd: impl AsFd) -> io::Result<Sending> {
     })
 }
 
+/// Whether the last packet of a TCP connection brought data, and was no acknowledgement alone (`TCP_INFO`). A client acknowledges
+/// an answer that it says nothing to some 40 ms later (`TCP_DELACK_MIN`), from the CPU on which its timer runs: where that packet
+/// was worked on says nothing of its requests. Both are told to the kernel's tick.
+pub fn last_brought_data(fd: impl AsFd) -> io::Result<bool> {
+    let info = tcp_info(fd)?;
+    Ok(info_word(&info, LAST_DATA_MS) <= info_word(&info, LAST_ACK_MS))
+}
+
+/// Offsets of `tcpi_last_data_recv` and `tcpi_last_ack_recv`, ms since then.
+const LAST_DATA_MS: usize = 52;
+const LAST_ACK_MS: usize = 56;
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -169,6 +181,28 @@ mod tests {
         let mut text = String::new();
         far.read_to_string(&mut text).unwrap();
         assert_eq!(text, "one twoone two");
+    }
+
+    /// Planted fault: the two times the other way round.
+    #[test]
+    fn an_acknowledgement_alone_is_told_from_a_packet_that_brought_data() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut conn = listener.accept().unwrap().0;
+        client.set_nodelay(true).unwrap();
+        // Beyond the packets that the kernel acknowledges at once at the beginning of a connection.
+        for _ in 0..100 {
+            client.write_all(b"?").unwrap();
+            conn.read_exact(&mut [0]).unwrap();
+            assert!(last_brought_data(&conn).unwrap(), "a question came last");
+            conn.write_all(b"!").unwrap();
+            client.read_exact(&mut [0]).unwrap();
+        }
+        let deadline = crate::clock::mono_ns() + 5_000_000_000;
+        while last_brought_data(&conn).unwrap() {
+            assert!(crate::clock::mono_ns() < deadline, "nobody acknowledged the last answer");
+            crate::clock::sleep_ns(1_000_000);
+        }
     }
 
     #[test]

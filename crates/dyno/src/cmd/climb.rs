@@ -75,7 +75,7 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
     let _ = proc::raise_nofile_to_hard();
     // While this process is on the host: what a dead climb left there is looked for there.
     let mut scratch = Scratch::new(host_changes, &mut |warning| out::say(&format!("warning: {warning}\n")))?;
-    let lab = if args.netns { Some(laboratory::entered()?) } else { None };
+    let lab = if args.netns { Some(laboratory::entered_for(&plan)?) } else { None };
     let locks: Vec<_> = lock.iter().map(AsFd::as_fd).collect();
     let keeper = Keeper::start_with(&locks)
         .map_err(|error| Failure::error("cannot start the keeper").because(&error))?;

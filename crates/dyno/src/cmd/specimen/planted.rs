@@ -57,7 +57,7 @@ pub(super) fn run(args: &Run) -> Result<ExitCode, Failure> {
     // While this process is on the host: what a dead climb left there is looked for there.
     let scratch =
         Scratch::new(HostChanges::Refused, &mut |warning| out::say(&format!("warning: {warning}\n")))?;
-    let lab = laboratory::entered()?;
+    let lab = laboratory::entered_for(&plan)?;
     let _ = dyno_sys::proc::raise_nofile_to_hard();
     let cannot = |error: &dyn std::error::Error| Failure::error("cannot start the keeper").because(error);
     let keeper = Keeper::start().map_err(|error| cannot(&error))?;

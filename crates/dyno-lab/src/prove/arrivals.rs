@@ -10,9 +10,8 @@ use std::time::Duration;
 use dyno_climb::meter::Trouble;
 use dyno_climb::proof::Reading;
 use dyno_load::{Beside, BlockSpec, Waited};
-use dyno_sys::Pid;
 
-use super::seen::Share;
+use super::seen::{Looks, Serving, Share, serving};
 use crate::launch::{Arm, World};
 
 /// Between two looks. A thread of the load that has not begun yet has asked nothing on its connections.
@@ -31,13 +30,13 @@ impl World<'_> {
     pub(super) fn while_it_serves(
         &mut self,
         arm: &mut Arm,
-        read: fn(&[Pid], u16) -> Share,
+        read: fn(&[Serving], &mut Looks) -> Share,
     ) -> Result<Reading, Trouble> {
-        let (pids, port) = (arm.processes(), arm.port);
+        let serving = serving(&arm.processes(), arm.port);
         let look = |load: &Beside| {
-            let mut share = Share::default();
+            let (mut share, mut looks) = (Share::default(), Looks::default());
             while load.wait(STEP) == Waited::TimedOut {
-                share = share.fuller(read(&pids, port));
+                share = share.fuller(read(&serving, &mut looks));
                 if share.is_whole() {
                     break;
                 }

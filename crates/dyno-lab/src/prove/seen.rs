@@ -144,43 +144,87 @@ impl Share {
         }
     }
 
-    /// One that brought no data was no request: see [`socket::last_brought_data`].
-    fn add(&mut self, copy: &OwnedFd, is_so: impl FnOnce() -> io::Result<bool>) {
+    fn add(&mut self, is_request: bool, is_so: io::Result<bool>) {
         self.all += 1;
-        if let (Ok(true), Ok(so)) = (socket::last_brought_data(copy), is_so()) {
+        if let (true, Ok(so)) = (is_request, is_so) {
             self.told += 1;
             self.so += usize::from(so);
         }
     }
 }
 
-/// The accepted connections on `port` whose last packet came on the one CPU that their process may run on.
-pub(super) fn local(pids: &[Pid], port: u16) -> Share {
+/// What connections had received at the look before, and how often that was more than at the one before it.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    received: BTreeMap<(Pid, i32), (u32, u8)>,
+}
+
+/// Requests between two looks before a connection is told: a client that was at rest acknowledges the first answer at once, on
+/// the server's CPU, which cannot be told from the request's own packet in the same tick of the kernel.
+const REQUESTS: u8 = 2;
+
+impl Looks {
+    /// Whether the last packet was a request that followed others: see [`socket::last_brought_data`].
+    fn is_request(&mut self, held: &Held) -> bool {
+        let Ok(sending) = socket::sending(&held.copy) else { return false };
+        let (received, more) = self.received.entry((held.pid, held.fd)).or_insert((sending.received, 0));
+        if *received != sending.received {
+            (*received, *more) = (sending.received, REQUESTS.min(*more + 1));
+        }
+        *more >= REQUESTS && socket::last_brought_data(&held.copy).is_ok_and(|data| data)
+    }
+}
+
+/// A duplicate of a connection that a process has accepted. It lives for a look: while it does, the server cannot close it.
+struct Held {
+    pid: Pid,
+    fd: i32,
+    copy: OwnedFd,
+}
+
+/// A process with the numbers of its accepted connections: the tables that say them are long, and read once.
+#[derive(Debug)]
+pub(super) struct Serving {
+    pid: Pid,
+    fds: Vec<i32>,
+}
+
+/// Those of a port.
+pub(super) fn serving(pids: &[Pid], port: u16) -> Vec<Serving> {
+    pids.iter().map(|pid| Serving { pid: *pid, fds: proc::sockets_accepted(*pid, port) }).collect()
+}
+
+/// The accepted connections whose last request came on the one CPU that their process may run on.
+pub(super) fn local(all: &[Serving], looks: &mut Looks) -> Share {
     let mut share = Share::default();
-    for pid in pids {
-        let Ok(mask) = proc::cpus_allowed(*pid) else { continue };
-        for copy in accepted(*pid, port) {
-            let is_home = |cpu: usize| mask.len() == 1 && mask.contains(cpu);
-            share.add(&copy, || Ok(socket::incoming_cpu(&copy)?.is_some_and(is_home)));
+    for serving in all {
+        let Ok(mask) = proc::cpus_allowed(serving.pid) else { continue };
+        let is_home = |cpu: usize| mask.len() == 1 && mask.contains(cpu);
+        for held in accepted(serving) {
+            let cpu = socket::incoming_cpu(&held.copy);
+            share.add(looks.is_request(&held), cpu.map(|cpu| cpu.is_some_and(is_home)));
         }
     }
     share
 }
 
-/// The accepted connections on `port` whose last packet came by polling: they have a NAPI id then.
-pub(super) fn polled(pids: &[Pid], port: u16) -> Share {
+/// The accepted connections whose last request came by polling: they have a NAPI id then.
+pub(super) fn polled(all: &[Serving], looks: &mut Looks) -> Share {
     let mut share = Share::default();
-    for copy in pids.iter().flat_map(|pid| accepted(*pid, port)) {
-        share.add(&copy, || Ok(socket::int_option(&copy, SockOpt::IncomingNapiId)? != 0));
+    for held in all.iter().flat_map(accepted) {
+        let id = socket::int_option(&held.copy, SockOpt::IncomingNapiId);
+        share.add(looks.is_request(&held), id.map(|id| id != 0));
     }
     share
 }
 
-/// Duplicates of a process's accepted connections.
-fn accepted(pid: Pid, port: u16) -> Vec<OwnedFd> {
-    let Ok(pidfd) = child::pidfd_open(pid) else { return Vec::new() };
-    let numbers = proc::sockets_accepted(pid, port).into_iter();
-    numbers.filter_map(|fd| child::pidfd_getfd(&pidfd, fd).ok()).collect()
+fn accepted(serving: &Serving) -> impl Iterator<Item = Held> {
+    let pid = serving.pid;
+    let pidfd = child::pidfd_open(pid).ok();
+    serving.fds.iter().filter_map(move |fd| {
+        let copy = child::pidfd_getfd(pidfd.as_ref()?, *fd).ok()?;
+        Some(Held { pid, fd: *fd, copy })
+    })
 }
 
 /// Whether a mapped file's path contains the text, in any of these processes.

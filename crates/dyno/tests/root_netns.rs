@@ -139,7 +139,7 @@ fn polling_is_read_off_requests_and_not_off_what_comes_between_blocks() {
     let plan = r#"
 name = "polled"
 [launch]
-argv = ["DYNO", "serve", "--listen", "{address}:{port}", "--workers", "1"]
+argv = ["DYNO", "serve", "--listen", "{address}:{port}", "--naive", "--send", "joined"]
 [load]
 path = "/json"
 [dial.napi]
@@ -154,7 +154,7 @@ claim = "a test"
 proof = [{ kind = "polled", percent = { drops = 90 } }]
 "#;
     folder.file("plan.toml", plan.replace("DYNO", env!("CARGO_BIN_EXE_dyno")));
-    let mut command = dyno(["climb", "plan.toml", "--netns", "--time", "15s", "--instances", "2"]);
+    let mut command = dyno(["climb", "plan.toml", "--netns", "--time", "40s", "--instances", "2"]);
     command.current_dir(folder.path("."));
     let (_, said) = verdict::until_verdict(command, "polling-off");
     assert!(!said.contains("polling-off: not applied") && !said.contains("polling-off: failed"), "{said}");

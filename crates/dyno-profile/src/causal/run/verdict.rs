@@ -116,7 +116,22 @@ fn helps(case: &Case<'_>, point: &Point) -> (Verdict, String) {
             ),
         );
     }
+    if case.spinning_elsewhere_percent > SPINNING_PERCENT_MAX && costs_twice(case, point) {
+        let why = pays_late(case);
+        return (
+            Verdict::NotMeasurable,
+            format!("the virtual speed-up {said}{}, but {why}: the figure is too small", beside(case)),
+        );
+    }
     (Verdict::Helps, format!("{}{}{}{}", said, turns(case), beside(case), lasts(case)))
+}
+
+/// Whether really slowing the site down costs more than twice what the virtual speed-up saves, for as much of it.
+fn costs_twice(case: &Case<'_>, point: &Point) -> bool {
+    case.slow_down.is_some_and(|slow| {
+        let share = f64::from(point.speedup_percent) / slow.slowdown_percent.max(1.0);
+        slow.interval_percent[0] * share > 2.0 * point.interval_percent[1]
+    })
 }
 
 /// Who waits by spinning pauses at its own samples like whoever works, and holds up others by it at another time.
@@ -464,6 +479,22 @@ mod tests {
             let (answer, why) = verdict(&case);
             assert!(answer == Verdict::NotMeasurable && why.contains(words), "{why}");
         }
+    }
+
+    /// Planted fault: a small gain is told though really slowing the site down costs many times as much.
+    #[test]
+    fn a_gain_that_spinning_waiters_hide_most_of_is_no_answer() {
+        let small = estimates(3.4, 1.0, 1e-9);
+        let slow = SlowDown {
+            contradicts: false,
+            slowdown_percent: 50.0,
+            cost_percent: 54.5,
+            interval_percent: [50.0, 59.0],
+            ..SlowDown::default()
+        };
+        let case = Case { slow_down: Some(&slow), spinning_elsewhere_percent: 30.0, ..case(&small) };
+        let (answer, why) = verdict(&case);
+        assert!(answer == Verdict::NotMeasurable && why.contains("the figure is too small"), "{why}");
     }
 
     /// A consumer that spins pays as late as it is sampled, and its producer, half of all time, seemed to be worth nothing.

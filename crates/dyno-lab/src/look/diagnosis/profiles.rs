@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_load::Beside;
-use dyno_profile::{AddressSpaces, Options, Symbols, Target, offcpu, record};
+use dyno_profile::{AddressSpaces, Options, Recorder, Symbols, Target, offcpu};
 use dyno_record::observation::{HotSpot, Observation, Part, Way};
 use dyno_record::profile::{Origin, Profile, Requests, Span};
 use dyno_sys::Pid;
@@ -29,12 +29,12 @@ pub(super) fn add(seen: &mut Observation, wanted: &Wanted<'_>, load: Option<&Bes
     (wanted.on_stage)(Stage { what: "sampling where its CPU time goes", left });
     let began_s = since_start();
     let part = |way, seen_s| Part { way, began_s, asked_s: time.as_secs_f64(), seen_s };
-    let ((on_cpu, hot), rate) = rate_during(load, time, || on_cpu(pid, time, wanted.frequency_hz, stop));
+    let (on_cpu, hot) = on_cpu(pid, time, wanted.frequency_hz, load, stop);
     let user_share = on_cpu.as_ref().map_or(1.0, user_share);
     match on_cpu {
         Ok(profile) => {
             seen.parts.push(part(Way::OnCpu, profile.duration_s));
-            seen.on_cpu = Some(counted(profile, rate));
+            seen.on_cpu = Some(profile);
         }
         Err(why) => not_looked(&mut seen.not_looked_at, "where CPU time goes", &why),
     }
@@ -49,8 +49,7 @@ pub(super) fn add(seen: &mut Observation, wanted: &Wanted<'_>, load: Option<&Bes
         let time = wanted.duration.mul_f64(1.0 - QUIET_SHARE - ON_CPU_SHARE);
         (wanted.on_stage)(Stage { what: "watching what its threads wait for", left: Some(time) });
         let began_s = since_start();
-        let ((), rate) = rate_during(load, time, || off_cpu(seen, pid, time, stop));
-        seen.off_cpu = seen.off_cpu.take().map(|profile| counted(profile, rate));
+        off_cpu(seen, pid, time, load, stop);
         if let Some(profile) = &seen.off_cpu {
             let (asked_s, seen_s) = (time.as_secs_f64(), profile.duration_s);
             seen.parts.push(Part { way: Way::OffCpu, began_s, asked_s, seen_s });
@@ -58,29 +57,31 @@ pub(super) fn add(seen: &mut Observation, wanted: &Wanted<'_>, load: Option<&Bes
     }
 }
 
-/// What `look` found, and the answers per second while it watched: putting names to addresses is not watching.
-fn rate_during<T>(load: Option<&Beside>, time: Duration, look: impl FnOnce() -> T) -> (T, Option<f64>) {
-    match load {
-        Some(load) => load.rate_during(time, look),
-        None => (look(), None),
-    }
-}
-
-/// Writes down how many requests were answered while a profile was taken, as far as the load knows.
-fn counted(mut profile: Profile, rate: Option<f64>) -> Profile {
+/// A profile with how many requests were answered while it was taken, as far as the load knows. `record` only watches:
+/// what it takes to open it would count requests of another time, when a loader has a CPU of its own and fewer are answered.
+fn counted<E>(
+    load: Option<&Beside>,
+    time: Duration,
+    record: impl FnOnce() -> Result<Profile, E>,
+) -> Result<Profile, E> {
+    let Some(load) = load else { return record() };
+    let (profile, rate) = load.rate_during(time, record);
+    let mut profile = profile?;
     let count = rate.map(|rate| (rate * profile.duration_s) as u64);
     profile.requests = count.map(|count| Requests { count, source: "load".into() });
-    profile
+    Ok(profile)
 }
 
 type OnCpu = (Result<Profile, String>, std::io::Result<Hot>);
 
 /// Both at the same time: each samples a few hundred times a second.
-fn on_cpu(pid: Pid, time: Duration, frequency_hz: u64, stop: &AtomicBool) -> OnCpu {
+fn on_cpu(pid: Pid, time: Duration, frequency_hz: u64, load: Option<&Beside>, stop: &AtomicBool) -> OnCpu {
     let options = Options { frequency_hz, duration: Some(time), ..Options::default() };
     std::thread::scope(|scope| {
         let hot = scope.spawn(|| Hot::watch(pid, time, stop));
-        let profile = record(&Target::Process(pid), &options, stop).map_err(|error| chain(&error));
+        let opened = Recorder::open(&Target::Process(pid), &options);
+        let profile = opened.and_then(|recorder| counted(load, time, || recorder.record(stop)));
+        let profile = profile.map_err(|error| chain(&error));
         let died = || Err(std::io::Error::other("the sampling thread died"));
         (profile, hot.join().unwrap_or_else(|_| died()))
     })
@@ -126,11 +127,12 @@ fn shorten(timeline: &mut Vec<Span>) {
     timeline.iter_mut().for_each(|span| span.to_ns = span.to_ns.min(end));
 }
 
-fn off_cpu(seen: &mut Observation, pid: Pid, time: Duration, stop: &AtomicBool) {
+fn off_cpu(seen: &mut Observation, pid: Pid, time: Duration, load: Option<&Beside>, stop: &AtomicBool) {
     let (calls, timeline) = (offcpu::Calls::Counted, offcpu::Timeline::Recorded);
     let options = offcpu::Options { duration: Some(time), calls, timeline, ..offcpu::Options::default() };
     let missing = &mut seen.not_looked_at;
-    match offcpu::record(&Target::Process(pid), &options, stop) {
+    let opened = offcpu::Recorder::open(&Target::Process(pid), &options);
+    match opened.and_then(|recorder| counted(load, time, || recorder.record(stop))) {
         Ok(mut profile) => {
             shorten(&mut profile.timeline);
             if profile.sampling.event != offcpu::SWITCHES_BY_BPF {

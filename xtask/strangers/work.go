@@ -130,7 +130,7 @@ func main() {
 		serve(func(w http.ResponseWriter, r *http.Request) {
 			parts := make(chan int, 4)
 			for n := 0; n < 4; n++ {
-				go func() { parts <- count(200000) }()
+				go func() { parts <- count(5000) }()
 			}
 			for n := 0; n < 4; n++ {
 				<-parts

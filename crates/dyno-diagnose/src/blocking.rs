@@ -25,9 +25,12 @@ const WAIT_CPU_NS: f64 = 20_000.0;
 /// Where nobody waits for long and waits explain less than this of the CPU time at locks, their price is that of taking
 /// them, and not that of sharing them.
 const EXPLAINED_MIN: f64 = 0.25;
-/// CPU time in futex(2), beside no less in the locks themselves, from which threads meet at them though they hardly sleep:
-/// a lock calls the kernel only where another holds it.
+/// CPU time in futex(2), called by locks or beside no less in the locks themselves, from which threads meet at them though they
+/// hardly sleep: a lock calls the kernel only where another holds it.
 const FUTEX_MET_MIN: f64 = 0.02;
+/// Of the CPU time that it takes to meet at a lock, the share that the calls take; the rest is the lock's, whose cache line goes
+/// from one to the other.
+const CALLS_OF_MEETING: f64 = 0.5;
 /// CPU time spent on taking locks from which they cost, even when the CPUs are full.
 const LOCK_CPU_MIN: f64 = 0.15;
 /// The same, where a fifth of the time is waited besides, or locks call the kernel.
@@ -225,7 +228,7 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
     let little = goroutines.is_none()
         && facts.off.as_ref().is_some_and(|off| contended_ns(off) < CONTENDED_MIN * off.window_ns);
     let waited = threads.into_iter().chain(goroutines).reduce(f64::max);
-    let spent = facts.cpu_share(&[Cost::UserLock, Cost::Futex]);
+    let spent = facts.cpu_share(&[Cost::UserLock, Cost::Futex, Cost::LockCall]);
     let behind_disk = facts.off.as_ref().map_or(0.0, |off| off.share(|time| time.behind_disk));
     let (Some(waited), spent) = (waited.or(spent.map(|_| 0.0)), spent.unwrap_or(0.0)) else {
         return Outcome::Unseen(NO_WAITS);
@@ -240,9 +243,12 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
     let holds_up =
         !little && (waited >= WAIT_SHARE_MIN && free || waited >= WAIT_SHARE_ALONE && !fills_cpus(facts));
     // What little CPU time is used may go into locks: where there is plenty it is no loss.
-    let [in_kernel, in_locks] =
-        [Cost::Futex, Cost::UserLock].map(|cost| facts.cpu_share(&[cost]).unwrap_or(0.0));
-    let calls = in_kernel >= FUTEX_MET_MIN && in_locks >= in_kernel;
+    let [by_anybody, by_locks, in_locks] =
+        [Cost::Futex, Cost::LockCall, Cost::UserLock].map(|cost| facts.cpu_share(&[cost]).unwrap_or(0.0));
+    let in_kernel = by_anybody + by_locks;
+    let explained = in_kernel / CALLS_OF_MEETING >= EXPLAINED_MIN * spent;
+    let is_met = by_locks >= FUTEX_MET_MIN || in_kernel >= FUTEX_MET_MIN && in_locks >= in_kernel;
+    let calls = is_met && explained;
     let beside = calls || waited >= WAIT_SHARE_MIN && !little;
     let spends = spent >= LOCK_CPU_MIN || spent >= LOCK_CPU_BESIDE && beside;
     let costs = spends && !facts.has_cpu_to_spare() && (waited >= 0.01 && !little || met || calls);
@@ -341,7 +347,7 @@ fn lock_draft(facts: &Facts<'_>, class: Class, kind: LockKind, waited: f64, spen
     let locks = facts.off.as_ref().map(|off| off.locks_of(kind)).unwrap_or_default();
     let top = locks.first();
     let whose = if kind == LockKind::Allocator { "the allocator's locks" } else { "locks" };
-    let costs = [Cost::UserLock, Cost::Futex, Cost::AllocatorLock];
+    let costs = [Cost::UserLock, Cost::LockCall, Cost::Futex, Cost::AllocatorLock];
     let goroutines = facts.at_mutexes.as_ref().filter(|at| kind == LockKind::Mutex && at.waiting >= 0.5);
     let place = goroutines.and_then(|at| at.place.clone());
     let place = place.or_else(|| top.and_then(|(_, lock)| lock.place.clone()));
@@ -543,6 +549,28 @@ mod tests {
         assert!(!waits(&[("pread64", 1.0), ("fdatasync", 7.0)]));
     }
 
+    /// Two threads of sysbench with one mutex: where the kernel is slow, more goes into its calls than into the lock, and they
+    /// hardly ever sleep. Planted fault: calls count only beside no less in the locks (`by_locks` never).
+    #[test]
+    fn a_lock_whose_calls_cost_more_than_itself_is_contended_and_no_call_too_many() {
+        let meet = |lock: &str, wake: &str| {
+            let ways = [("run;pthread_mutex_lock", 22), ("run;pthread_mutex_unlock", 12), ("run;work", 14)];
+            let scene = ways.iter().fold(Scene::new(&[9.9, 9.9]), |scene, (way, many)| scene.on(way, *many));
+            let waits = format!("run;{lock};do_syscall_64_[k];__x64_sys_futex_[k];futex_wait_[k]");
+            let wakes = format!("run;{wake};do_syscall_64_[k];__x64_sys_futex_[k];futex_wake_[k]");
+            let enters = format!("run;{lock};entry_SYSCALL_64_after_hwframe_[k];do_syscall_64_[k]");
+            let scene = scene.on(&waits, 18).on(&wakes, 18).on(&enters, 16);
+            let calls = dyno_record::profile::SystemCall { count: 18_000_000, ..Default::default() };
+            scene.off(1, WaitClass::Lock, &waits, 0.01).with(|seen| {
+                let off = seen.off_cpu.as_mut().unwrap();
+                off.system_calls.insert("futex".to_owned(), calls);
+            })
+        };
+        let locks = meet("pthread_mutex_lock;__lll_lock_wait", "pthread_mutex_unlock;__lll_lock_wake");
+        assert_eq!(locks.classes(), [Class::LockContention]);
+        assert_eq!(meet("ask;syscall", "tell;syscall").first(), Some(Class::SyscallHeavy));
+    }
+
     /// Planted fault: where waits cannot be seen, any lock that costs CPU time is contended.
     #[test]
     fn one_thread_contends_with_nobody_also_where_waits_cannot_be_seen() {
@@ -699,6 +727,16 @@ mod tests {
         };
         assert_eq!(taking(3), [Class::LockContention], "hardly anybody sleeps, but locks are found taken");
         assert_eq!(taking(1), [], "the price of taking them");
+    }
+
+    /// memcached's four threads: locks cost a third of the CPU time, next to all of it for taking them. Planted fault: calls of
+    /// two percent are enough, whatever else the locks cost (`explained` always).
+    #[test]
+    fn a_few_calls_beside_many_locks_that_are_free_are_no_contention() {
+        let scene = Scene::new(&[4.9; 4]).on("run;work", 610).on("run;pthread_mutex_lock", 365);
+        let scene = scene.on("run;pthread_mutex_unlock;do_futex_[k];futex_wake_[k]", 25);
+        let scene = scene.off(1, WaitClass::Lock, "run;pthread_mutex_lock;futex_wait_[k]", 0.02);
+        assert_eq!(scene.classes(), []);
     }
 
     #[test]

@@ -33,8 +33,10 @@ pub(super) enum Cost {
     StackGrowth,
     /// Taking and giving back locks, in user code.
     UserLock,
-    /// The kernel's part of user locks.
+    /// The kernel's part of user locks, of whatever calls futex(2).
     Futex,
+    /// The same where the call is seen to be a lock's: those that are taken at once never ask the kernel.
+    LockCall,
     /// The same for conditions, barriers and idle threads.
     Waking,
     Yield,
@@ -424,6 +426,7 @@ fn cost(frames: &[&Frame]) -> Cost {
 }
 
 fn kernel_cost(kernel: impl Fn(&[&str]) -> bool, user: impl Fn(&[&str]) -> bool) -> Cost {
+    let is_locks = || user(names::ACQUIRE) || user(names::RELEASE) && !user(names::WAKES);
     match () {
         () if kernel(names::FILTER) => Cost::Filter,
         () if kernel(names::TAP) => Cost::Tap,
@@ -431,6 +434,7 @@ fn kernel_cost(kernel: impl Fn(&[&str]) -> bool, user: impl Fn(&[&str]) -> bool)
         () if kernel(names::PAGE_FAULT) || kernel(names::UNMAP) || kernel(names::FORK) => Cost::PageFault,
         () if kernel(names::FUTEX) && user(names::ALLOCATOR) => Cost::AllocatorLock,
         () if kernel(names::FUTEX) && user(names::AWAIT) => Cost::Waking,
+        () if kernel(names::FUTEX) && is_locks() => Cost::LockCall,
         () if kernel(names::FUTEX) => Cost::Futex,
         () if kernel(names::KERNEL_SPIN) => Cost::KernelSpin,
         () if kernel(names::YIELD) => Cost::Yield,
@@ -439,6 +443,8 @@ fn kernel_cost(kernel: impl Fn(&[&str]) -> bool, user: impl Fn(&[&str]) -> bool)
         () if kernel(names::SYNC) => Cost::Sync,
         () if kernel(names::FILES) || kernel(names::DESCRIPTORS) => Cost::Files,
         () if user(names::ALLOCATOR) => Cost::Allocation,
+        // The way in and out of a call.
+        () if kernel(names::SYSTEM_CALL) && is_locks() => Cost::LockCall,
         () if kernel(names::SYSTEM_CALL) => Cost::SystemCall,
         () => Cost::Interrupt,
     }

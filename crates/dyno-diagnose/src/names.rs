@@ -320,6 +320,9 @@ pub(super) const RELEASE: &[&str] = &[
     "ObjectMonitor::exit*",
 ];
 
+/// A thread is woken, after a lock or for other reasons.
+pub(super) const WAKES: &[&str] = &["runtime.futexwakeup"];
+
 /// A thread waits until there is something to do: no lock.
 pub(super) const AWAIT: &[&str] = &[
     "pthread_cond_*",

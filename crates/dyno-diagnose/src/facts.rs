@@ -35,7 +35,7 @@ pub(super) enum Cost {
     UserLock,
     /// The kernel's part of user locks, of whatever calls futex(2).
     Futex,
-    /// The same where the call is seen to be a lock's: those that are taken at once never ask the kernel.
+    /// The same where a lock's own functions make the call: they do so only where another thread holds the lock or waits for it.
     LockCall,
     /// The same for conditions, barriers and idle threads.
     Waking,

@@ -5,7 +5,7 @@
 //! work lies there all the time, more than one piece for each of them, and they sleep on for milliseconds, they wait for
 //! something else. An epoll holds all that a loop serves, and is never told so. Called by `pool`.
 
-use dyno_record::observation::{Asked, Limit};
+use dyno_record::observation::Asked;
 
 use super::draft::{Draft, percent};
 use super::facts::Facts;
@@ -34,30 +34,55 @@ pub(super) fn are_waited_for(
     in_line && serve && untaken(facts, WAITING_SHARE_MIN).is_some()
 }
 
-/// Requests in flight for each connection to whom they are passed on, from which on they may wait for one of those.
-const FOR_EACH_CONNECTION_MIN: f64 = 4.0;
-/// Fewer in flight are no line.
-const IN_FLIGHT_MIN: f64 = 8.0;
+/// Of the looks at connections to whom the target asks, those at which an answer is waited for, from which on all of them are
+/// taken. One that carries several requests at a time is met with the answer to one and the next question in turns.
+const TAKEN_MIN: f64 = 0.9;
+/// Fewer looks at them do not tell.
+const LOOKS_MIN: u64 = 20;
+/// Time since they were asked, on average: shorter waits lie within few of the kernel's ticks, by which it is told who spoke last.
+const AWAITED_MS_MIN: f64 = 5.0;
+/// Requests that the target holds for each connection, and beyond them, from which on they stand in line for one: a third of
+/// those wait.
+const FOR_EACH_CONNECTION_MIN: f64 = 1.5;
+const BEYOND_MIN: f64 = 2.0;
+/// Questions for each of its requests, at least: who waits for news that are for everybody asks fewer, and so does a task of its
+/// own that has nothing to do with them. They are counted by how long their answers took when met at random, which is up to
+/// twice as long as they take.
+const ASKS_MIN: f64 = 0.3;
 
-/// Many requests are in flight and few connections to another server are open: they may stand in line for one of those, inside
-/// an event loop whose threads do not show it. A note: a protocol that carries several at a time looks the same.
+/// More requests are held than connections to another server are open, and those wait for answers all the time: the rest stand
+/// in line for one of them, inside the target, whose threads do not show it. A limit of connections, or a pool of them.
 pub(super) fn in_line_for_connections(facts: &Facts<'_>, spare: f64) -> Option<Draft> {
-    let load = facts.seen.load.as_ref().filter(|load| load.limited != Limit::Yes)?;
-    let in_flight = load.replies_per_s * load.p50_ns as f64 / 1e9;
-    let Asked { remote, connections } = facts.seen.packets.as_ref()?.asked.first()?;
-    if in_flight < IN_FLIGHT_MIN || in_flight < FOR_EACH_CONNECTION_MIN * connections {
+    let packets = facts.seen.packets.as_ref()?;
+    let serving = packets.serving?;
+    let owed = serving.connections * serving.looks_owed as f64 / serving.looks.max(1) as f64;
+    let asks = |one: &Asked| one.connections * 1e3 / (2.0 * one.awaited_ms);
+    let taken = |one: &&Asked| {
+        one.looks >= LOOKS_MIN
+            && one.looks_awaiting as f64 >= TAKEN_MIN * one.looks as f64
+            && one.awaited_ms >= AWAITED_MS_MIN
+            && asks(one) >= ASKS_MIN * serving.requests_per_s
+    };
+    let Asked { remote, connections, awaited_ms, .. } = packets.asked.iter().find(taken)?;
+    // Others that it asks work on the rest.
+    if owed < FOR_EACH_CONNECTION_MIN * serving.awaiting.max(*connections) + BEYOND_MIN {
         return None;
     }
     let summary = format!(
-        "{in_flight:.0} requests are in flight while {connections:.1} connections to {remote} are open and {} of the CPUs is \
-         free",
+        "{owed:.1} requests are held while all {connections:.1} connections to {remote} wait for its answers and {} of the CPUs \
+         is free",
         percent(spare)
     );
-    let turns = "where a connection carries one request at a time, the others wait for a turn: a limit of connections, or a pool";
+    let since = format!("they were asked {awaited_ms:.0} ms before, on average");
     Some(
         pool_draft(spare, summary)
-            .fact(format!("{connections:.1} connections to {remote} on average"), *connections, "connections")
-            .sign(turns),
+            .fact(format!("{owed:.1} of {:.1} clients wait for an answer", serving.connections), owed, "requests")
+            .fact(format!("{connections:.1} connections to {remote}"), *connections, "connections")
+            .fact(since, *awaited_ms, "ms")
+            .next(format!(
+                "more connections to {remote}: a larger pool, or a higher limit; diagnose what listens there: when it answers \
+                 sooner, as many do more"
+            )),
     )
 }
 
@@ -71,10 +96,10 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::Class;
-    use dyno_record::observation::{Asked, Load, Packets, Queue, Sending};
+    use dyno_record::observation::{Asked, Packets, Queue, Sending, Serving};
     use dyno_record::profile::WaitClass;
 
-    use crate::scene::{Scene, busy_load};
+    use crate::scene::Scene;
 
     /// Planted faults: what waits at the listener counted for each worker (`of_each` alone); a queue now and then is enough.
     #[test]
@@ -91,21 +116,49 @@ mod tests {
         assert_eq!(asked(server(&[0.3; 8], "poll", 180), 80, 160), [], "they lie in connections of two");
     }
 
-    /// Planted fault: no least number for each connection (`FOR_EACH_CONNECTION_MIN` of 0).
-    #[test]
-    fn many_requests_in_flight_over_few_connections_are_noted() {
-        let noted = |connections: f64, p50_ms: u64| {
-            let asked = Asked { remote: "127.0.0.1:9000".to_owned(), connections };
-            let load = Load { replies_per_s: 40.0, p50_ns: p50_ms * 1_000_000, ..busy_load() };
-            let packets = Packets { asked: vec![asked], ..Packets::default() };
-            let scene = server(&[0.3], "epoll_wait", 180).load(load);
-            let said = scene.with(|seen| seen.packets = Some(packets)).diagnosed();
-            assert_eq!(said.findings, []);
-            said.notes.iter().any(|note| note.class == Class::PoolLimit)
+    /// A gateway of 20 clients before a server that answers each request after 50 ms: `change` makes it another one.
+    fn gateway(change: impl Fn(&mut Asked, &mut Serving)) -> Vec<Class> {
+        let mut asked = Asked {
+            remote: "127.0.0.1:9000".to_owned(),
+            connections: 2.0,
+            looks: 160,
+            looks_awaiting: 155,
+            awaited_ms: 25.0,
         };
-        assert!(noted(2.0, 800));
-        assert!(!noted(32.0, 800), "each has its own");
-        assert!(!noted(1.0, 100), "few are in flight");
+        let mut serving = Serving {
+            connections: 20.0,
+            looks: 1_600,
+            looks_owed: 1_560,
+            requests_per_s: 40.0,
+            awaiting: asked.connections,
+        };
+        change(&mut asked, &mut serving);
+        let packets = Packets { asked: vec![asked], serving: Some(serving), ..Packets::default() };
+        let scene = server(&[0.3], "epoll_wait", 180);
+        scene.with(|seen| seen.packets = Some(packets)).classes()
+    }
+
+    /// Planted faults, each seen red: none of `TAKEN_MIN`, `AWAITED_MS_MIN`, `ASKS_MIN`, `LOOKS_MIN`, or the line of
+    /// `FOR_EACH_CONNECTION_MIN`; what others are asked left out.
+    #[test]
+    fn requests_that_stand_in_line_for_a_connection_are_a_pool_that_is_too_small() {
+        assert_eq!(gateway(|_, _| {}), [Class::PoolLimit]);
+        assert_eq!(gateway(|asked, _| asked.connections = 10.0), [Class::PoolLimit], "ten of twenty wait");
+        assert_eq!(gateway(|asked, _| asked.connections = 20.0), [], "each has its own");
+        assert_eq!(
+            gateway(|asked, _| asked.looks_awaiting = 80),
+            [],
+            "one carries several, or rests at times"
+        );
+        assert_eq!(
+            gateway(|asked, _| asked.awaited_ms = 1.0),
+            [],
+            "within a tick nobody knows who spoke last"
+        );
+        assert_eq!(gateway(|asked, _| asked.awaited_ms = 20_000.0), [], "it waits for news");
+        assert_eq!(gateway(|_, serving| serving.looks_owed = 200), [], "its clients rest");
+        assert_eq!(gateway(|_, serving| serving.awaiting = 18.0), [], "others work on the rest");
+        assert_eq!(gateway(|asked, _| (asked.looks, asked.looks_awaiting) = (8, 8)), [], "hardly looked at");
     }
 
     /// Threads that wait for nine of ten seconds in calls that many times each.

@@ -32,6 +32,9 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
             percent(spare)
         ));
     }
+    if let Some(draft) = answers::in_line_for_connections(facts, spare) {
+        return Outcome::Found(draft);
+    }
     let in_channels = channels::requests_in_channels(facts, spare, asked_for(facts).is_some());
     let perhaps = match in_channels {
         Some(Found::Limit(draft)) => return Outcome::Found(draft),
@@ -69,9 +72,6 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
     if sleepers < SLEEPERS_MIN || sleepers * 2 < workers {
         if let Some(draft) = nobody_accepts(facts, off, spare) {
             return Outcome::Found(draft);
-        }
-        if let Some(draft) = answers::in_line_for_connections(facts, spare) {
-            return Outcome::Noted(draft);
         }
         return short_of_a_pool(off, sleepers, asked_for(facts).is_some());
     }
@@ -123,7 +123,7 @@ fn asked<'o>(facts: &Facts<'o>, workers: usize) -> Option<&'o Asked> {
 
 /// Workers that wait for another server's answers: more of them help only as far as that one can do more.
 fn before_others(draft: Draft, asked: Option<&Asked>) -> Draft {
-    let Some(Asked { remote, connections }) = asked else { return draft };
+    let Some(Asked { remote, connections, .. }) = asked else { return draft };
     draft
         .fact(
             format!(

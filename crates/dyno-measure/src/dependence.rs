@@ -116,7 +116,9 @@ impl Centre {
         let (value, error, freedom) = calibrated(values);
         let of =
             Centre { value, error, freedom: Some(freedom), independent: (error, freedom), dependence: None };
-        let Some(series) = Series::of(values) else { return of };
+        let Some(series) = Series::of(values) else {
+            return Centre { error: 0.0, independent: (0.0, freedom), ..of };
+        };
         // What is too weak to be seen may be there all the same.
         let least = ((1.0 + series.lag) / (1.0 - series.lag)).sqrt();
         let of = Centre { error: least * error, independent: (least * error, freedom), ..of };
@@ -132,6 +134,9 @@ impl Centre {
     }
 }
 
+/// Values that differ by no more than this of their size are alike: what comes of a logarithm is right to some 1e-16.
+const ALIKE: f64 = 1e-13;
+
 /// What a series shows of itself.
 struct Series {
     /// Its lag-1 correlation, none below zero.
@@ -141,14 +146,15 @@ struct Series {
 }
 
 impl Series {
-    /// `None` where all values are alike.
+    /// `None` where all values are alike, but for what rounding leaves of equal ratios.
     fn of(values: &[f64]) -> Option<Self> {
         let influences = influences(values);
         let centre = mean(&influences);
         let centred: Vec<f64> = influences.iter().map(|value| value - centre).collect();
         let n = values.len() as f64;
         let squares: f64 = centred.iter().map(|value| value * value).sum();
-        if squares <= 0.0 {
+        let rounding = ALIKE * (1.0 + centre.abs());
+        if squares <= n * rounding * rounding {
             return None;
         }
         let products = |lag: usize| centred[lag..].iter().zip(&centred).map(|(a, b)| a * b).sum::<f64>();
@@ -213,6 +219,19 @@ mod tests {
             silent += usize::from(!told.tells);
         }
         [called, silent].map(|count| count as f64 / runs as f64)
+    }
+
+    /// Planted fault: only a spread of exactly nothing is none (`ALIKE` of 0): what rounding leaves of equal ratios is then
+    /// taken for numbers that resemble their neighbours.
+    #[test]
+    fn ratios_that_are_alike_but_for_rounding_have_no_spread() {
+        let a: Vec<f64> = (100..130).map(f64::from).collect();
+        let b: Vec<f64> = a.iter().map(|value| value * 0.9).collect();
+        for (a, b) in [(a, b), (vec![5.0; 30], vec![6.0; 30]), (vec![1e9; 30], vec![1.1e9; 30])] {
+            let told = series_paired(&a, &b, 0.01).unwrap();
+            assert!(told.tells && !told.estimate.has_spread() && told.dependence.is_none(), "{told:?}");
+            assert!(told.estimate.log_ratio.abs() > 0.09);
+        }
     }
 
     /// Planted fault: with `LAG_Z` and `SLOW_RATIO` infinite (no dependence is ever seen) 13 to 40 % are called.

@@ -252,6 +252,8 @@ pub struct Packets {
     pub queues: Vec<Queue>,
     /// Whom it asks: the far ends of its connections that it did not accept, most of them first; none in records of before.
     pub asked: Vec<Asked>,
+    /// Who asks it: the connections that it accepted, where some could be looked at; none in records of before.
+    pub serving: Option<Serving>,
 }
 
 /// The queue of one of the target's listeners, of TCP or a unix socket, by looking often.
@@ -280,6 +282,30 @@ pub struct Asked {
     pub remote: String,
     /// Open connections to it, on average.
     pub connections: f64,
+    /// Looks at these connections, over all of them; 0 in records of before.
+    pub looks: u64,
+    /// Of those, the looks at which the target had asked, and the answer had not begun to come.
+    pub looks_awaiting: u64,
+    /// How long ago it had asked then, on average: half of a wait that is met at random.
+    pub awaited_ms: f64,
+}
+
+/// The connections that the target accepted, by looking often.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Serving {
+    /// Open connections, on average.
+    pub connections: f64,
+    /// Looks at some of them, over all of these.
+    pub looks: u64,
+    /// Of those, the looks at which the client had spoken last, as far as the kernel's ticks tell: only at connections that
+    /// were answered, or ended, while they were watched.
+    pub looks_owed: u64,
+    /// Segments of requests that came per second, over all connections as far as some stand for all.
+    pub requests_per_s: f64,
+    /// Connections that the target opened, to whatever address, on which it waited for an answer, on average: at the most,
+    /// where the kernel's ticks do not tell.
+    pub awaiting: f64,
 }
 
 /// What TCP held back on the target's connections, and on their other ends on the same machine, and what waited for the

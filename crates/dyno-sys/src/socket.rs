@@ -12,8 +12,8 @@ mod steer;
 
 pub use addr::{Addr, AddrError};
 pub use bulk::{
-    SLICES_MAX, Sending, is_unread, last_brought_data, queue, send_file, send_vectored, send_vectored_more,
-    sending, unacknowledged, write_vectored,
+    SLICES_MAX, Sending, Speaker, is_unread, last_brought_data, queue, send_file, send_vectored,
+    send_vectored_more, sending, unacknowledged, write_vectored,
 };
 pub use listen::{
     Accepted, ListenOptions, Reuseport, SocketError, accept, begin_to_listen, bound, connect, connect_from,

@@ -6,6 +6,7 @@
 use super::{Io, given};
 use crate::errno::checked;
 use crate::netlink::sock_diag::Queue;
+use std::cmp::Ordering;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -124,6 +125,27 @@ pub struct Sending {
     pub segment: u32,
     /// Bytes that were received since it was opened, modulo 2³²: more when it changes.
     pub received: u32,
+    /// Milliseconds since data was sent last, to the kernel's tick.
+    pub sent_ms: u32,
+    /// The same for data that came.
+    pub received_ms: u32,
+    /// The same for any packet that came: an acknowledgement is in each.
+    pub acknowledged_ms: u32,
+    /// Segments with data that came since it was opened; 0 where the kernel (before 4.6) does not tell it.
+    pub segments_received: u32,
+    /// The same for those that were sent.
+    pub segments_sent: u32,
+}
+
+/// Whose data went over a connection last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaker {
+    /// Who holds the socket.
+    Own,
+    /// The far end.
+    Peer,
+    /// Both within one tick of the kernel's, and nothing tells who was the last.
+    Either,
 }
 
 impl Sending {
@@ -132,6 +154,20 @@ impl Sending {
     pub fn waits_for_acknowledgement(&self) -> bool {
         let small = self.unsent > 0 && self.unsent < self.segment;
         small && self.unacknowledged > 0 && self.unacknowledged < self.window
+    }
+
+    /// Whose data went over it last. Within a tick the far end's acknowledgement tells it: what it has not acknowledged
+    /// yet, or has with a packet of a later tick, was sent after its own last data, which acknowledges all before it.
+    #[must_use]
+    pub fn last_speaker(&self) -> Speaker {
+        match self.sent_ms.cmp(&self.received_ms) {
+            Ordering::Less => Speaker::Own,
+            Ordering::Greater => Speaker::Peer,
+            Ordering::Equal if self.unacknowledged > 0 || self.acknowledged_ms < self.received_ms => {
+                Speaker::Own
+            }
+            Ordering::Equal => Speaker::Either,
+        }
     }
 }
 
@@ -148,6 +184,11 @@ pub fn sending(fd: impl AsFd) -> io::Result<Sending> {
         window: at(80),
         unsent: at(144),
         received: at(128),
+        sent_ms: at(LAST_SENT_MS),
+        received_ms: at(LAST_DATA_MS),
+        acknowledged_ms: at(LAST_ACK_MS),
+        segments_received: at(152),
+        segments_sent: at(156),
     })
 }
 
@@ -159,7 +200,8 @@ pub fn last_brought_data(fd: impl AsFd) -> io::Result<bool> {
     Ok(info_word(&info, LAST_DATA_MS) <= info_word(&info, LAST_ACK_MS))
 }
 
-/// Offsets of `tcpi_last_data_recv` and `tcpi_last_ack_recv`, ms since then.
+/// Offsets of `tcpi_last_data_sent`, `tcpi_last_data_recv` and `tcpi_last_ack_recv`, ms since then.
+const LAST_SENT_MS: usize = 44;
 const LAST_DATA_MS: usize = 52;
 const LAST_ACK_MS: usize = 56;
 
@@ -203,6 +245,42 @@ mod tests {
             assert!(crate::clock::mono_ns() < deadline, "nobody acknowledged the last answer");
             crate::clock::sleep_ns(1_000_000);
         }
+    }
+
+    /// Planted faults: the acknowledgement not asked (`Either` for whatever lies in one tick); the two times the other way
+    /// round.
+    #[test]
+    fn who_spoke_last_is_told_also_within_a_tick() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut conn = listener.accept().unwrap().0;
+        client.set_nodelay(true).unwrap();
+        conn.set_nodelay(true).unwrap();
+        // Beyond the packets that the kernel acknowledges at once at the beginning of a connection.
+        for _ in 0..100 {
+            client.write_all(b"?").unwrap();
+            conn.read_exact(&mut [0]).unwrap();
+            conn.write_all(b"!").unwrap();
+            client.read_exact(&mut [0]).unwrap();
+        }
+        let seen = sending(&conn).unwrap();
+        assert_eq!((seen.segments_received, seen.segments_sent), (100, 100));
+        assert_eq!(seen.last_speaker(), Speaker::Own, "{seen:?}");
+        crate::clock::sleep_ns(100_000_000);
+        let seen = sending(&conn).unwrap();
+        assert_eq!(seen.last_speaker(), Speaker::Own, "acknowledged meanwhile: {seen:?}");
+        assert_ne!(sending(&client).unwrap().last_speaker(), Speaker::Own);
+        client.write_all(b"?").unwrap();
+        conn.read_exact(&mut [0]).unwrap();
+        assert_eq!(sending(&conn).unwrap().last_speaker(), Speaker::Peer);
+        assert_eq!(sending(&client).unwrap().last_speaker(), Speaker::Own);
+        let at = |sent_ms, received_ms, acknowledged_ms, unacknowledged| {
+            Sending { sent_ms, received_ms, acknowledged_ms, unacknowledged, ..Sending::default() }
+                .last_speaker()
+        };
+        assert_eq!(at(50, 50, 50, 0), Speaker::Either);
+        assert_eq!([at(50, 50, 10, 0), at(50, 50, 50, 1), at(49, 50, 50, 0)], [Speaker::Own; 3]);
+        assert_eq!(at(51, 50, 50, 1), Speaker::Peer);
     }
 
     #[test]
@@ -263,7 +341,8 @@ mod tests {
 
     #[test]
     fn a_small_piece_waits_for_the_piece_before_it_unless_small_pieces_go_at_once() {
-        let kept = |unsent| Sending { unacknowledged: 1, window: 10, unsent, segment: 1_448, received: 0 };
+        let kept =
+            |unsent| Sending { unacknowledged: 1, window: 10, unsent, segment: 1_448, ..Sending::default() };
         assert!(kept(5).waits_for_acknowledgement());
         assert!(!kept(0).waits_for_acknowledgement() && !kept(2_000).waits_for_acknowledgement());
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

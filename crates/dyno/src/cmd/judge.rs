@@ -216,7 +216,8 @@ fn sentence(judged: &Judged, a: &Numbers, b: &Numbers, args: &cli::Judge) -> Str
     let effect = number::percent(estimate.percent());
     if let Some(why) = judged.why_not() {
         let (a, b) = (&a.name, &b.name);
-        let head = if judged.tells { "no difference seen" } else { "cannot be told" };
+        let equal = judged.tells && effect == number::percent(0.0);
+        let head = if equal { "no difference seen" } else { "cannot be told" };
         return format!("{head}: {b} is {effect} against {a}, but {why}\n");
     }
     let [low, high] = estimate.interval_percent().map(number::percent);

@@ -276,6 +276,7 @@ impl Counters {
             sending: None,
             queues: Vec::new(),
             asked: Vec::new(),
+            serving: None,
         })
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_profile::goroutines::{Goroutines, is_mutex};
-use dyno_record::observation::{self, Asked, Queue, Sending};
+use dyno_record::observation;
 use dyno_sys::Pid;
 use dyno_sys::clock::mono_ns;
 
@@ -23,7 +23,7 @@ pub(super) struct Looked {
     pub(super) seen_s: f64,
     /// None where it is no Go program; why, where its goroutines cannot be seen.
     pub(super) goroutines: Result<Option<observation::Goroutines>, &'static str>,
-    pub(super) connections: (Option<Sending>, Vec<Queue>, Vec<Asked>),
+    pub(super) connections: sending::Connected,
     /// Why the limits of its unix listeners' queues are not known, where it has such and they are not.
     pub(super) unlimited: Option<&'static str>,
 }

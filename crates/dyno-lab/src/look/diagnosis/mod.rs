@@ -11,6 +11,7 @@ mod profiles;
 mod queues;
 mod sending;
 mod sweep;
+mod turns;
 mod wanted;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +28,7 @@ use dyno_sys::{Pid, child, proc};
 use crate::failure::Failure;
 use counters::{Counters, not_looked};
 use looks::rest;
+use sending::Connected;
 use wanted::QUIET_SHARE;
 
 pub use counters::cpus_of;
@@ -103,7 +105,8 @@ fn windows(wanted: &Wanted<'_>, load: Option<&Beside>) -> Watched {
     let part = |way, seen_s| Part { way, began_s: 0.0, asked_s, seen_s };
     seen.parts = vec![part(Way::Counters, seen.duration_s), part(Way::Looks, looked.seen_s)];
     if let Some(packets) = &mut seen.packets {
-        (packets.sending, packets.queues, packets.asked) = looked.connections;
+        let Connected { sending, queues, asked, serving } = looked.connections;
+        (packets.sending, packets.queues, packets.asked, packets.serving) = (sending, queues, asked, serving);
     }
     if let Some(why) = looked.unlimited {
         not_looked(&mut seen.not_looked_at, "how many connections its unix listeners let wait", why);

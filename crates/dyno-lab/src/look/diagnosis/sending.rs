@@ -9,12 +9,14 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 
-use dyno_record::observation::{Asked, Queue, Sending};
+use dyno_record::observation::{Asked, Queue, Sending, Serving};
+use dyno_sys::clock::mono_ns;
 use dyno_sys::proc::HeldSocket;
-use dyno_sys::socket::{SockOpt, int_option, is_unread, queue, sending};
+use dyno_sys::socket::{self, SockOpt, int_option, is_unread, queue, sending};
 use dyno_sys::{Pid, child, proc};
 
 use super::queues::Queues;
+use super::turns::{Far, Turns};
 
 /// Connections that are looked at each time.
 const CONNECTIONS_MAX: usize = 32;
@@ -38,6 +40,8 @@ pub(super) struct Watch {
     /// Connections in the queues of its listeners, in each round.
     queued: Vec<u64>,
     queues: Queues,
+    turns: Turns,
+    began_ns: u64,
     /// Connections to each address that was asked, over all lists.
     asked: BTreeMap<SocketAddr, u64>,
     lists: u64,
@@ -48,6 +52,8 @@ struct Side {
     processes: Vec<Connections>,
     /// Far ends of the connections that they opened: those on no port at which one of them listens.
     opened: Vec<SocketAddr>,
+    /// How many they accepted, and how many of those are looked at.
+    accepted: (usize, usize),
     each: BTreeMap<u64, Looked>,
 }
 
@@ -55,7 +61,16 @@ struct Side {
 struct Connections {
     pid: Pid,
     handle: OwnedFd,
-    listed: Vec<HeldSocket>,
+    listeners: Vec<HeldSocket>,
+    connections: Vec<(HeldSocket, Far)>,
+}
+
+/// What was seen in all.
+pub(super) struct Connected {
+    pub(super) sending: Option<Sending>,
+    pub(super) queues: Vec<Queue>,
+    pub(super) asked: Vec<Asked>,
+    pub(super) serving: Option<Serving>,
 }
 
 /// What was seen of one connection.
@@ -84,6 +99,8 @@ impl Watch {
             looked: 0,
             queued: Vec::new(),
             queues,
+            turns: Turns::default(),
+            began_ns: mono_ns(),
             asked: BTreeMap::new(),
             lists: 0,
         }
@@ -96,7 +113,10 @@ impl Watch {
         }
         self.looked += 1;
         let round = self.queued.len();
-        let (own, peers) = (self.own.look(round), self.peers.look(round));
+        self.turns.begin_look();
+        let turns = &mut self.turns;
+        let own = self.own.look(round, |inode, far, now| turns.take(inode, far, now));
+        let peers = self.peers.look(round, |_, _, _| {});
         let (listeners, waiting) = self.own.look_at_listeners(&mut self.queues);
         let (unix, at_unix) = self.queues.look(self.pid);
         if own.looks > 0 || listeners + unix > 0 {
@@ -114,6 +134,7 @@ impl Watch {
         let pids: Vec<Pid> = self.own.processes.iter().map(|process| process.pid).collect();
         self.queues.list(&pids);
         self.lists += 1;
+        self.turns.listed(self.own.accepted, self.own.opened.len());
         for remote in &self.own.opened {
             *self.asked.entry(*remote).or_default() += 1;
         }
@@ -125,7 +146,7 @@ impl Watch {
     }
 
     /// What was seen, none of the first where neither a connection nor a listener could be asked.
-    pub(super) fn finish(mut self) -> (Option<Sending>, Vec<Queue>, Vec<Asked>) {
+    pub(super) fn finish(mut self) -> Connected {
         let each = self.own.each.values().chain(self.peers.each.values());
         if let Some(most) = each.filter(|one| one.held > 0).max_by_key(|one| one.held) {
             (self.seen.most_looks, self.seen.most_held) = (most.looks, most.held);
@@ -134,18 +155,27 @@ impl Watch {
         self.seen.rounds = waiting.len() as u64;
         self.seen.rounds_waiting = waiting.iter().filter(|waiting| **waiting > 0).count() as u64;
         self.seen.waiting = waiting.iter().sum();
-        let sending = (self.seen.looks + self.seen.rounds > 0).then_some(self.seen);
-        (sending, self.queues.finish(), most_asked(self.asked, self.lists))
+        let seconds = mono_ns().saturating_sub(self.began_ns) as f64 / 1e9;
+        Connected {
+            sending: (self.seen.looks + self.seen.rounds > 0).then_some(self.seen),
+            queues: self.queues.finish(),
+            asked: most_asked(self.asked, self.lists, &self.turns),
+            serving: self.turns.serving(seconds),
+        }
     }
 }
 
 /// The addresses to which most connections were open, with how many on average.
-fn most_asked(asked: BTreeMap<SocketAddr, u64>, lists: u64) -> Vec<Asked> {
+fn most_asked(asked: BTreeMap<SocketAddr, u64>, lists: u64, turns: &Turns) -> Vec<Asked> {
     let mut all: Vec<(SocketAddr, u64)> = asked.into_iter().collect();
     all.sort_by_key(|(_, connections)| std::cmp::Reverse(*connections));
     let mean = |connections: u64| connections as f64 / lists.max(1) as f64;
     let told = all.into_iter().take(ASKED_MAX);
-    told.map(|(remote, many)| Asked { remote: remote.to_string(), connections: mean(many) }).collect()
+    let one = |(remote, many): (SocketAddr, u64)| {
+        let asked = Asked { remote: remote.to_string(), connections: mean(many), ..Asked::default() };
+        turns.at(remote, asked)
+    };
+    told.map(one).collect()
 }
 
 /// What waited in each round: in queues, and unread in connections. Bytes that lie in one from the first round to the last,
@@ -158,11 +188,22 @@ fn in_rounds<'a>(mut waiting: Vec<u64>, each: impl Iterator<Item = &'a Looked>) 
     waiting
 }
 
+/// How many are looked at of those that a process accepted and of those that it opened: half of the room belongs to each, and
+/// to the other what one leaves.
+fn shares(accepted: usize, opened: usize) -> (usize, usize) {
+    let half = CONNECTIONS_MAX / 2;
+    let of_accepted = accepted.min(CONNECTIONS_MAX - opened.min(half));
+    (of_accepted, opened.min(CONNECTIONS_MAX - of_accepted))
+}
+
 impl Side {
     fn of(pids: &mut dyn Iterator<Item = Pid>) -> Side {
-        let held = |pid| Some(Connections { pid, handle: child::pidfd_open(pid).ok()?, listed: Vec::new() });
+        let held = |pid| {
+            let handle = child::pidfd_open(pid).ok()?;
+            Some(Connections { pid, handle, listeners: Vec::new(), connections: Vec::new() })
+        };
         let processes = pids.filter_map(held).collect();
-        Side { processes, opened: Vec::new(), each: BTreeMap::new() }
+        Side { processes, opened: Vec::new(), accepted: (0, 0), each: BTreeMap::new() }
     }
 
     /// Lists descriptors anew. A listener that several of them share is kept where it is found first.
@@ -172,15 +213,27 @@ impl Side {
         let sockets = || all.iter().flat_map(|(_, held)| held);
         let ports: BTreeSet<u16> =
             sockets().filter(|one| one.listens()).map(|one| one.line.local.port()).collect();
-        let opened = sockets().filter(|one| !one.listens() && !ports.contains(&one.line.local.port()));
-        self.opened = opened.map(|one| one.line.remote).collect();
+        let far = |one: &HeldSocket| match ports.contains(&one.line.local.port()) {
+            true => Far::Client,
+            false => Far::Server(one.line.remote),
+        };
+        self.opened.clear();
+        self.accepted = (0, 0);
         let mut shared = BTreeSet::new();
-        for (process, (_, mut held)) in self.processes.iter_mut().zip(all) {
-            held.retain(|one| !one.listens() || shared.insert(one.line.inode));
-            // Listeners first: they are few, and told of all others.
-            held.sort_by_key(|one| !one.listens());
-            held.truncate(CONNECTIONS_MAX);
-            process.listed = held;
+        for (process, (_, held)) in self.processes.iter_mut().zip(all) {
+            let (mut listeners, connections): (Vec<_>, Vec<_>) =
+                held.into_iter().partition(HeldSocket::listens);
+            listeners.retain(|one| shared.insert(one.line.inode));
+            listeners.truncate(CONNECTIONS_MAX);
+            process.listeners = listeners;
+            let (accepted, opened): (Vec<_>, Vec<_>) =
+                connections.into_iter().map(|one| (one, far(&one))).partition(|(_, far)| *far == Far::Client);
+            self.opened.extend(opened.iter().map(|(one, _)| one.line.remote));
+            let (of_accepted, of_opened) = shares(accepted.len(), opened.len());
+            self.accepted.0 += accepted.len();
+            self.accepted.1 += of_accepted;
+            let chosen = accepted.into_iter().take(of_accepted).chain(opened.into_iter().take(of_opened));
+            process.connections = chosen.collect();
         }
     }
 
@@ -188,7 +241,7 @@ impl Side {
     fn look_at_listeners(&self, queues: &mut Queues) -> (usize, u64) {
         let (mut listeners, mut waiting) = (0, 0);
         for process in &self.processes {
-            for one in process.listed.iter().filter(|one| one.listens()) {
+            for one in &process.listeners {
                 let Ok(copy) = child::pidfd_getfd(&process.handle, one.fd) else { continue };
                 let Ok(now) = queue(&copy) else { continue };
                 queues.take(one.line.inode, || one.line.local.to_string(), now.waiting, Some(now.backlog));
@@ -198,11 +251,11 @@ impl Side {
         (listeners, waiting)
     }
 
-    /// Looks at all of their connections.
-    fn look(&mut self, round: usize) -> Sending {
+    /// Looks at all of their connections, and tells each.
+    fn look(&mut self, round: usize, mut told: impl FnMut(u64, Far, &socket::Sending)) -> Sending {
         let mut seen = Sending::default();
         for process in &self.processes {
-            for one in process.listed.iter().filter(|one| !one.listens()) {
+            for (one, far) in &process.connections {
                 let Ok(copy) = child::pidfd_getfd(&process.handle, one.fd) else { continue };
                 let Ok(now) = sending(&copy) else { continue };
                 let nodelay = int_option(&copy, SockOpt::NoDelay).unwrap_or(0) != 0;
@@ -214,6 +267,7 @@ impl Side {
                 let unread = is_unread(&copy).is_ok_and(|unread| unread).then_some(round);
                 let Ok(inode) = File::from(copy).metadata().map(|data| data.ino()) else { continue };
                 self.each.entry(inode).or_default().take(unread, now.received, held);
+                told(inode, *far, &now);
             }
         }
         seen
@@ -249,11 +303,17 @@ mod tests {
         let mut worker = std::process::Command::new("sleep").arg("20").stdin(theirs).spawn().unwrap();
         let mut side = Side::of(&mut [child::this(), worker.id().cast_signed()].into_iter());
         side.list();
-        let held = side.processes.iter().flat_map(|process| &process.listed);
+        let held = side.processes.iter().flat_map(|process| &process.listeners);
         let queues = held.filter(|one| one.line.inode == inode).count();
         worker.kill().unwrap();
         worker.wait().unwrap();
         assert_eq!((side.processes.len(), queues), (2, 1));
+    }
+
+    #[test]
+    fn both_kinds_of_connection_are_looked_at_where_one_is_many() {
+        assert_eq!([shares(10, 3), shares(1_000, 3), shares(3, 1_000)], [(10, 3), (29, 3), (3, 29)]);
+        assert_eq!([shares(1_000, 1_000), shares(0, 0)], [(16, 16), (0, 0)]);
     }
 
     #[test]

@@ -138,7 +138,7 @@ mod tests {
         scene.with(|seen| seen.packets = Some(packets)).classes()
     }
 
-    /// Planted faults, each seen red: none of `TAKEN_MIN`, `AWAITED_MS_MIN`, `ASKS_MIN`, `LOOKS_MIN`, or the line of
+    /// Planted faults: none of `TAKEN_MIN`, `AWAITED_MS_MIN`, `ASKS_MIN`, `LOOKS_MIN`, or the line of
     /// `FOR_EACH_CONNECTION_MIN`; what others are asked left out.
     #[test]
     fn requests_that_stand_in_line_for_a_connection_are_a_pool_that_is_too_small() {

@@ -151,7 +151,7 @@ fn nothing_ran(facts: &Facts<'_>) -> bool {
     let sending = seen.packets.as_ref().and_then(|packets| packets.sending).unwrap_or_default();
     let held = held || network::held_share(&sending) >= HELD_MIN;
     // Nor does who sleeps, or waits for another's answer, while somebody waits for its own.
-    let held = held || limits::is_waited_for(facts);
+    let held = held || limits::is_waited_for(facts) || answers::in_line(facts);
     let loaded = seen.load.as_ref().is_some_and(|load| load.replies > 0 || load.lost > 0);
     seen.duration_s > 0.0 && seen.cpus_used() < IDLE_CPUS && !held && !loaded
 }

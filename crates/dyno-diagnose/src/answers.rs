@@ -34,8 +34,9 @@ pub(super) fn are_waited_for(
     in_line && serve && untaken(facts, WAITING_SHARE_MIN).is_some()
 }
 
-/// Of the looks at connections to whom the target asks, those at which an answer is waited for, from which on all of them are
-/// taken. One that carries several requests at a time is met with the answer to one and the next question in turns.
+/// How many of the connections to whom the target asks wait for an answer on average, of those that do at a time at most, from
+/// which on that is a limit. One that carries several requests at a time is met with the answer to one and the next question in
+/// turns.
 const TAKEN_MIN: f64 = 0.9;
 /// Fewer looks at them do not tell.
 const LOOKS_MIN: u64 = 20;
@@ -50,34 +51,40 @@ const BEYOND_MIN: f64 = 2.0;
 /// twice as long as they take.
 const ASKS_MIN: f64 = 0.3;
 
-/// More requests are held than connections to another server are open, and those wait for answers all the time: the rest stand
-/// in line for one of them, inside the target, whose threads do not show it. A limit of connections, or a pool of them.
+/// More requests are held than another server is asked at a time, always as many at most: the rest stand in line for their turn,
+/// inside the target, whose threads do not show it. A limit of connections, or a pool of them.
 pub(super) fn in_line_for_connections(facts: &Facts<'_>, spare: f64) -> Option<Draft> {
     let packets = facts.seen.packets.as_ref()?;
     let serving = packets.serving?;
     let owed = serving.connections * serving.looks_owed as f64 / serving.looks.max(1) as f64;
-    let asks = |one: &Asked| one.connections * 1e3 / (2.0 * one.awaited_ms);
+    let awaiting = |one: &Asked| one.connections * one.looks_awaiting as f64 / one.looks.max(1) as f64;
+    let asks = |one: &Asked| awaiting(one) * 1e3 / (2.0 * one.awaited_ms);
     let taken = |one: &&Asked| {
         one.looks >= LOOKS_MIN
-            && one.looks_awaiting as f64 >= TAKEN_MIN * one.looks as f64
+            && one.looks_awaiting as f64 >= TAKEN_MIN * (one.most_awaiting * one.rounds) as f64
             && one.awaited_ms >= AWAITED_MS_MIN
             && asks(one) >= ASKS_MIN * serving.requests_per_s
     };
-    let Asked { remote, connections, awaited_ms, .. } = packets.asked.iter().find(taken)?;
+    let one = packets.asked.iter().find(taken)?;
+    let Asked { remote, connections, awaited_ms, .. } = one;
     // Others that it asks work on the rest.
-    if owed < FOR_EACH_CONNECTION_MIN * serving.awaiting.max(*connections) + BEYOND_MIN {
+    if owed < FOR_EACH_CONNECTION_MIN * serving.awaiting.max(awaiting(one)) + BEYOND_MIN {
         return None;
     }
     let summary = format!(
-        "{owed:.1} requests are held while all {connections:.1} connections to {remote} wait for its answers and {} of the CPUs \
-         is free",
+        "{owed:.1} requests are held while {remote} is asked for {:.1} of them at a time, and {} of the CPUs' time is free",
+        awaiting(one),
         percent(spare)
     );
     let since = format!("they were asked {awaited_ms:.0} ms before, on average");
     Some(
         pool_draft(spare, summary)
             .fact(format!("{owed:.1} of {:.1} clients wait for an answer", serving.connections), owed, "requests")
-            .fact(format!("{connections:.1} connections to {remote}"), *connections, "connections")
+            .fact(
+                format!("its answers are waited for on {:.1} of {connections:.1} connections", awaiting(one)),
+                awaiting(one),
+                "connections",
+            )
             .fact(since, *awaited_ms, "ms")
             .next(format!(
                 "more connections to {remote}: a larger pool, or a higher limit; diagnose what listens there: when it answers \
@@ -128,6 +135,8 @@ mod tests {
             connections: 2.0,
             looks: 160,
             looks_awaiting: 155,
+            rounds: 80,
+            most_awaiting: 2,
             awaited_ms: 25.0,
         };
         let mut serving = Serving {
@@ -152,6 +161,10 @@ mod tests {
         assert_eq!(gateway(|_, _| {}), [Class::PoolLimit]);
         assert_eq!(gateway(|asked, _| asked.connections = 10.0), [Class::PoolLimit], "ten of twenty wait");
         assert_eq!(gateway(|asked, _| asked.connections = 20.0), [], "each has its own");
+        let rests =
+            |looks: u64| gateway(|asked, _| (asked.connections, asked.looks) = (looks as f64 / 80.0, looks));
+        assert_eq!(rests(240), [Class::PoolLimit], "a third connection is open and not used");
+        assert_eq!(gateway(|asked, _| asked.most_awaiting = 4), [], "at times it asks for more");
         assert_eq!(
             gateway(|asked, _| asked.looks_awaiting = 80),
             [],
@@ -165,7 +178,8 @@ mod tests {
         assert_eq!(gateway(|asked, _| asked.awaited_ms = 20_000.0), [], "it waits for news");
         assert_eq!(gateway(|_, serving| serving.looks_owed = 200), [], "its clients rest");
         assert_eq!(gateway(|_, serving| serving.awaiting = 18.0), [], "others work on the rest");
-        assert_eq!(gateway(|asked, _| (asked.looks, asked.looks_awaiting) = (8, 8)), [], "hardly looked at");
+        let hardly = |asked: &mut Asked| (asked.looks, asked.looks_awaiting, asked.rounds) = (8, 8, 4);
+        assert_eq!(gateway(|asked, _| hardly(asked)), [], "hardly looked at");
     }
 
     /// Threads that wait for nine of ten seconds in calls that many times each.

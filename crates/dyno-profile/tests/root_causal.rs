@@ -72,6 +72,12 @@ impl Target {
         Live::open(&Subject::new(self.pid), &self.progress(), sites, &STOP).unwrap()
     }
 
+    /// Lets it go on where it waits to be told so: it is watched by now, however long that took to begin.
+    fn tell(&self) {
+        let file = std::fs::File::options().write(true).open(self.file("done")).unwrap();
+        file.write_all_at(&[1], 0).unwrap();
+    }
+
     /// What it has done until now.
     fn done(&self) -> u64 {
         let raw = std::fs::read(self.file("done")).unwrap();
@@ -393,10 +399,14 @@ fn until_gone(live: &mut Live<'_>) -> Error {
 fn a_target_that_ends_or_becomes_another_program_is_told() {
     let _alone = alone();
     let ends = Target::start("ends");
-    let error = until_gone(&mut ends.live(&[ends.site("f60")]));
+    let mut live = ends.live(&[ends.site("f60")]);
+    ends.tell();
+    let error = until_gone(&mut live);
     assert!(matches!(error, Error::Ended { pid, .. } if pid == ends.pid), "{error}");
     let becomes = Target::start("becomes");
-    let error = until_gone(&mut becomes.live(&[becomes.site("f60")]));
+    let mut live = becomes.live(&[becomes.site("f60")]);
+    becomes.tell();
+    let error = until_gone(&mut live);
     assert!(matches!(error, Error::Replaced { pid, .. } if pid == becomes.pid), "{error}");
 }
 
@@ -460,6 +470,7 @@ fn strangers_who_run_the_same_file_meet_no_probe_and_later_children_do() {
     let subject = Subject { children: Children::Followed, ..Subject::new(family.pid) };
     let mut live = Live::open(&subject, &family.progress(), &[family.site("f60")], &STOP).unwrap();
     assert_ne!(first_byte(family.pid, address(family.pid)), whole, "the target has a probe");
+    family.tell();
     common::wait_for("the child begins", || proc::tree(family.pid).len() > 1);
     let window = live.window(&Treatment::SlowDown { site: 0, ns: 10_000 }, SPAN).unwrap();
     assert!(window.visits > 10 && window.hits > 10, "{window:?}");

@@ -6,10 +6,11 @@ mod common;
 use common::Running;
 use dyno_profile::Target;
 use dyno_profile::locks::locks;
-use dyno_profile::offcpu::{By, Calls, Error, Options, Timeline, record};
+use dyno_profile::offcpu::{By, Calls, Error, Options, Recorder, Timeline, record};
 use dyno_record::profile::{Profile, Stack, Thread, WaitClass};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 const SECOND: f64 = 1e9;
@@ -308,27 +309,50 @@ fn what_cannot_be_watched_is_named() {
 #[test]
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
 fn a_target_that_ends_is_told_with_what_it_did() {
-    let mut child = Command::new("sleep").arg("0.5").spawn().unwrap();
+    let mut child = until_told();
     let options = Options { duration: Some(Duration::from_secs(20)), ..Options::default() };
     let target = Target::Process(child.id().cast_signed());
+    let recorder = Recorder::open(&target, &options).unwrap();
+    let told = tell(vec![&mut child], Duration::ZERO);
     // Nobody waits for it yet, so that its end leaves a zombie: that is an end too.
-    let profile = record(&target, &options, &AtomicBool::new(false)).unwrap();
+    let profile = recorder.record(&AtomicBool::new(false)).unwrap();
+    told.join().unwrap();
     child.wait().unwrap();
     assert_eq!(profile.cut_short.as_deref(), Some("the target ended"));
     assert!(profile.duration_s < 10.0, "{}", profile.duration_s);
     assert!(profile.total_ns() > 0);
 }
 
+/// A process that sleeps until it is told to end.
+fn until_told() -> Child {
+    Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()
+}
+
+/// Tells them after 300 ms, one after another: they are watched by now, however long that took to begin.
+fn tell(children: Vec<&mut Child>, between: Duration) -> JoinHandle<()> {
+    let ends: Vec<_> = children.into_iter().map(|child| child.stdin.take()).collect();
+    std::thread::spawn(move || {
+        let mut pause = Duration::from_millis(300);
+        for end in ends {
+            std::thread::sleep(pause);
+            drop(end);
+            pause = between;
+        }
+    })
+}
+
 /// Fault: `Watch::begin` that takes in the first process alone; nothing is known of the second then.
 #[test]
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
 fn waits_of_each_of_several_processes_are_seen_until_the_last_has_ended() {
-    let sleeper = |time| Command::new("sleep").arg(time).spawn().unwrap();
-    let mut children = [sleeper("1.5"), sleeper("2")];
+    let mut children = [until_told(), until_told()];
     let pids = children.each_ref().map(Child::id);
     let target = Target::Processes(pids.map(u32::cast_signed).to_vec());
     let options = Options { duration: Some(Duration::from_secs(20)), ..Options::default() };
-    let profile = record(&target, &options, &AtomicBool::new(false)).unwrap();
+    let recorder = Recorder::open(&target, &options).unwrap();
+    let told = tell(children.iter_mut().collect(), Duration::from_millis(500));
+    let profile = recorder.record(&AtomicBool::new(false)).unwrap();
+    told.join().unwrap();
     for child in &mut children {
         child.wait().unwrap();
     }
@@ -338,6 +362,6 @@ fn waits_of_each_of_several_processes_are_seen_until_the_last_has_ended() {
         let of_it = |stack: &&Stack| profile.threads[stack.thread as usize].pid == pid;
         profile.stacks.iter().filter(of_it).map(|stack| stack.weight_ns).sum::<u64>() as f64 / SECOND
     });
-    // The probe takes its time to begin, and they sleep meanwhile; one sleeps half a second longer than the other.
+    // One sleeps half a second longer than the other.
     assert!(waited[0] > 0.05 && (0.3..10.0).contains(&(waited[1] - waited[0])), "{waited:?} s");
 }

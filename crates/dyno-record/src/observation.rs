@@ -286,6 +286,10 @@ pub struct Asked {
     pub looks: u64,
     /// Of those, the looks at which the target had asked, and the answer had not begun to come.
     pub looks_awaiting: u64,
+    /// How often all of them were looked at.
+    pub rounds: u64,
+    /// How many of them it waited for at a time, at most.
+    pub most_awaiting: u64,
     /// How long ago it had asked then, on average: half of a wait that is met at random.
     pub awaited_ms: f64,
 }

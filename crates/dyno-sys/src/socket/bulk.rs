@@ -135,6 +135,10 @@ pub struct Sending {
     pub segments_received: u32,
     /// The same for those that were sent.
     pub segments_sent: u32,
+    /// Segments without data that came since it was opened, acknowledgements above all; as above where the kernel is older.
+    pub bare_received: u32,
+    /// The same for those that were sent.
+    pub bare_sent: u32,
 }
 
 /// Whose data went over a connection last.
@@ -187,8 +191,10 @@ pub fn sending(fd: impl AsFd) -> io::Result<Sending> {
         sent_ms: at(LAST_SENT_MS),
         received_ms: at(LAST_DATA_MS),
         acknowledged_ms: at(LAST_ACK_MS),
-        segments_received: at(152),
-        segments_sent: at(156),
+        segments_received: at(SEGMENTS_RECEIVED),
+        segments_sent: at(SEGMENTS_SENT),
+        bare_received: at(140).wrapping_sub(at(SEGMENTS_RECEIVED)),
+        bare_sent: at(136).wrapping_sub(at(SEGMENTS_SENT)),
     })
 }
 
@@ -200,6 +206,9 @@ pub fn last_brought_data(fd: impl AsFd) -> io::Result<bool> {
     Ok(info_word(&info, LAST_DATA_MS) <= info_word(&info, LAST_ACK_MS))
 }
 
+/// Offsets of `tcpi_data_segs_in` and `tcpi_data_segs_out`; those with all segments are `tcpi_segs_out` and `tcpi_segs_in`.
+const SEGMENTS_RECEIVED: usize = 152;
+const SEGMENTS_SENT: usize = 156;
 /// Offsets of `tcpi_last_data_sent`, `tcpi_last_data_recv` and `tcpi_last_ack_recv`, ms since then.
 const LAST_SENT_MS: usize = 44;
 const LAST_DATA_MS: usize = 52;
@@ -266,8 +275,11 @@ mod tests {
         let seen = sending(&conn).unwrap();
         assert_eq!((seen.segments_received, seen.segments_sent), (100, 100));
         assert_eq!(seen.last_speaker(), Speaker::Own, "{seen:?}");
+        let bare = |seen: Sending| (seen.bare_received, seen.bare_sent);
+        let (received, sent) = bare(seen);
         crate::clock::sleep_ns(100_000_000);
         let seen = sending(&conn).unwrap();
+        assert_eq!(bare(seen), (received + 1, sent), "the last answer is acknowledged, and nothing else");
         assert_eq!(seen.last_speaker(), Speaker::Own, "acknowledged meanwhile: {seen:?}");
         assert_ne!(sending(&client).unwrap().last_speaker(), Speaker::Own);
         client.write_all(b"?").unwrap();

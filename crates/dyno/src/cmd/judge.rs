@@ -315,7 +315,7 @@ mod tests {
         let judged = judge(&args(&[]), &a, &b).unwrap();
         assert_eq!(judged.verdict, Verdict::NoDifference);
         let text = sentence(&judged, &a, &b, &args(&[]));
-        assert!(text.starts_with("no difference seen: b is −1.0 % against a, but after trimming"), "{text}");
+        assert!(text.starts_with("cannot be told: b is −1.0 % against a, but after trimming"), "{text}");
         let value: serde_json::Value = serde_json::to_value(record(&judged, &a, &b)).unwrap();
         assert!(value["interval_percent"].is_null() && value["why"].is_string(), "{value}");
     }

@@ -32,23 +32,64 @@ pub(super) struct Turns {
 /// One of them.
 struct Turn {
     far: Far,
-    looks: u64,
-    /// Looks at which the target had spoken last, and at which its peer had.
-    own: u64,
-    peer: u64,
-    /// Time since the target spoke, at looks at which it was the last.
-    since_own_ms: u64,
-    /// Segments with data when it was looked at first and last.
+    looks: Vec<Look>,
+    /// Segments when it was looked at first and last.
     first: Segments,
     last: Segments,
-    /// The look at which it was seen last.
-    seen: u32,
 }
 
+/// What was seen of it once.
+#[derive(Clone, Copy)]
+struct Look {
+    round: u32,
+    speaker: Speaker,
+    since_own_ms: u32,
+}
+
+/// Segments with data, and those without any.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Segments {
     sent: u32,
     received: u32,
+    bare_sent: u32,
+    bare_received: u32,
+}
+
+/// How much more often one side has to have acknowledged without a word for it to be told by that whose turn it is.
+const BARE_RATIO: u32 = 2;
+
+impl Turn {
+    /// Who had spoken last where both had within one tick, by who acknowledges without a word: the kernel does so for one who
+    /// has nothing to say for some 40 ms (`TCP_ATO_MIN`), while who answers at once acknowledges with the answer. It is that
+    /// one's turn.
+    fn within_a_tick(&self) -> Speaker {
+        let received = self.last.bare_received.wrapping_sub(self.first.bare_received);
+        let sent = self.last.bare_sent.wrapping_sub(self.first.bare_sent);
+        match () {
+            () if received > BARE_RATIO.saturating_mul(sent) => Speaker::Own,
+            () if sent > BARE_RATIO.saturating_mul(received) => Speaker::Peer,
+            () => Speaker::Either,
+        }
+    }
+
+    /// The looks at which that one had spoken last.
+    fn looks_after(&self, wanted: Speaker) -> impl Iterator<Item = Look> + '_ {
+        let within_a_tick = self.within_a_tick();
+        let speaker = move |look: &Look| match look.speaker {
+            Speaker::Either => within_a_tick,
+            told => told,
+        };
+        self.looks.iter().copied().filter(move |look| speaker(look) == wanted)
+    }
+
+    /// How many looks there were, less those after that one's words.
+    fn looks_but(&self, left_out: Speaker) -> u64 {
+        (self.looks.len() - self.looks_after(left_out).count()) as u64
+    }
+
+    fn seen_last(&self) -> u32 {
+        self.looks.last().map_or(0, |look| look.round)
+    }
 }
 
 impl Turns {
@@ -67,43 +108,51 @@ impl Turns {
 
     /// One was looked at.
     pub(super) fn take(&mut self, inode: u64, far: Far, now: &socket::Sending) {
-        let last = Segments { sent: now.segments_sent, received: now.segments_received };
-        let new = || Turn { far, looks: 0, own: 0, peer: 0, since_own_ms: 0, first: last, last, seen: 0 };
-        let turn = self.each.entry(inode).or_insert_with(new);
-        turn.looks += 1;
-        (turn.last, turn.seen) = (last, self.looked);
-        match now.last_speaker() {
-            Speaker::Own => {
-                turn.own += 1;
-                turn.since_own_ms += u64::from(now.sent_ms);
-            }
-            Speaker::Peer => turn.peer += 1,
-            Speaker::Either => {}
-        }
+        let last = Segments {
+            sent: now.segments_sent,
+            received: now.segments_received,
+            bare_sent: now.bare_sent,
+            bare_received: now.bare_received,
+        };
+        let turn =
+            self.each.entry(inode).or_insert_with(|| Turn { far, looks: Vec::new(), first: last, last });
+        turn.last = last;
+        turn.looks.push(Look { round: self.looked, speaker: now.last_speaker(), since_own_ms: now.sent_ms });
     }
 
-    /// What was seen of the connections to an address: looks, those at which its answer was waited for, and how long it
-    /// had been then on average.
+    /// What was seen of the connections to an address: looks, those at which its answer was waited for, at how many of them at
+    /// a time, and how long it had been then on average.
     pub(super) fn at(&self, remote: SocketAddr, asked: Asked) -> Asked {
         let those = || self.each.values().filter(move |turn| turn.far == Far::Server(remote));
-        let looks_awaiting: u64 = those().map(|turn| turn.own).sum();
-        let since: u64 = those().map(|turn| turn.since_own_ms).sum();
-        let looks = those().map(|turn| turn.looks).sum();
-        Asked { looks, looks_awaiting, awaited_ms: since as f64 / looks_awaiting.max(1) as f64, ..asked }
+        let (mut since_ms, mut rounds) = (0, BTreeMap::<u32, u64>::new());
+        for look in those().flat_map(|turn| turn.looks_after(Speaker::Own)) {
+            since_ms += u64::from(look.since_own_ms);
+            *rounds.entry(look.round).or_default() += 1;
+        }
+        let looks_awaiting = rounds.values().sum();
+        Asked {
+            looks: those().map(|turn| turn.looks.len() as u64).sum(),
+            looks_awaiting,
+            most_awaiting: rounds.values().copied().max().unwrap_or(0),
+            rounds: u64::from(self.looked),
+            awaited_ms: since_ms as f64 / looks_awaiting.max(1) as f64,
+            ..asked
+        }
     }
 
     /// What was seen of the connections that the target accepted, in so many seconds; none where there were none.
     pub(super) fn serving(&self, seconds: f64) -> Option<Serving> {
         let clients = || self.each.values().filter(|turn| turn.far == Far::Client);
-        let looks: u64 = clients().map(|turn| turn.looks).sum();
-        let counted = clients().filter(|turn| turn.last.sent != turn.first.sent || turn.seen < self.looked);
-        let looks_owed = counted.map(|turn| turn.looks - turn.own).sum();
+        let looks: u64 = clients().map(|turn| turn.looks.len() as u64).sum();
+        let counted =
+            clients().filter(|turn| turn.last.sent != turn.first.sent || turn.seen_last() < self.looked);
+        let looks_owed = counted.map(|turn| turn.looks_but(Speaker::Own)).sum();
         let received = |turn: &Turn| u64::from(turn.last.received.wrapping_sub(turn.first.received));
         let segments: u64 = clients().map(received).sum();
         let each_stands_for = self.accepted as f64 / self.chosen.max(1) as f64;
         let opened = || self.each.values().filter(|turn| turn.far != Far::Client);
-        let of_opened: u64 = opened().map(|turn| turn.looks).sum();
-        let at_most: u64 = opened().map(|turn| turn.looks - turn.peer).sum();
+        let of_opened: u64 = opened().map(|turn| turn.looks.len() as u64).sum();
+        let at_most: u64 = opened().map(|turn| turn.looks_but(Speaker::Peer)).sum();
         let mean = |connections: u64| connections as f64 / self.lists.max(1) as f64;
         (looks > 0 && seconds > 0.0).then(|| Serving {
             connections: mean(self.accepted),
@@ -152,6 +201,34 @@ mod tests {
         let Far::Server(remote) = SERVER else { unreachable!() };
         let asked = turns.at(remote, Asked { connections: 1.0, ..Asked::default() });
         assert_eq!((asked.looks, asked.looks_awaiting, asked.awaited_ms), (10, 9, 10.0));
+        assert_eq!((asked.most_awaiting, asked.rounds), (1, 10));
         assert_eq!(Turns::default().serving(2.0), None);
+    }
+
+    /// Planted faults: what lies within a tick is nobody's (`within_a_tick` without its first or second arm); one acknowledgement
+    /// is enough (`BARE_RATIO` of 0).
+    #[test]
+    fn within_a_tick_it_is_the_turn_of_who_acknowledges_without_a_word() {
+        let looked = |bare_sent: u32, bare_received: u32| {
+            let mut turns = Turns::default();
+            turns.listed((1, 1), 1);
+            for look in 0..10 {
+                turns.begin_look();
+                let [segments_sent, segments_received] = [look; 2];
+                let at_once = socket::Sending { segments_sent, segments_received, ..Default::default() };
+                let (bare_sent, bare_received) = (bare_sent * look, bare_received * look);
+                let now = socket::Sending { sent_ms: 12, received_ms: 12, acknowledged_ms: 12, ..at_once };
+                turns.take(1, Far::Client, &socket::Sending { bare_sent, bare_received, ..now });
+                turns.take(2, SERVER, &socket::Sending { bare_sent, bare_received, ..now });
+            }
+            let Far::Server(remote) = SERVER else { unreachable!() };
+            let asked = turns.at(remote, Asked { connections: 1.0, ..Asked::default() });
+            let serving = turns.serving(2.0).unwrap();
+            (asked.looks_awaiting, asked.awaited_ms, serving.looks_owed, serving.awaiting)
+        };
+        assert_eq!(looked(0, 1), (10, 12.0, 0, 1.0), "each asks at once and waits");
+        assert_eq!(looked(1, 0), (0, 0.0, 10, 0.0), "it is answered at once and rests");
+        let counted_at_most = (0, 0.0, 10, 1.0);
+        assert_eq!([looked(0, 0), looked(1, 1), looked(1, 2)], [counted_at_most; 3], "nothing tells");
     }
 }

@@ -10,6 +10,7 @@
 //! in as arguments, windows from the [`Rig`].
 
 mod asked;
+mod backlog;
 mod carryover;
 mod case;
 mod control;

@@ -41,6 +41,8 @@ pub(crate) enum Step {
     Until(u64),
     /// Waits for the next of what comes in every so often, however late it is fetched: an open load, a rate limit.
     Arrival(u64),
+    /// Sleeps until so long after it was here last, and what is late is late for good: a limit that saves nothing up.
+    Every(u64),
     Visit,
 }
 
@@ -96,6 +98,8 @@ struct Thread {
     t_off: u64,
     /// Of what comes in, what was fetched.
     fetched: u64,
+    /// When it was last at a step that keeps a distance.
+    kept: u64,
 }
 
 /// The machine, seen as a rig.
@@ -146,6 +150,7 @@ impl Machine {
             g_off: 0,
             t_off: 0,
             fetched: 0,
+            kept: 0,
         });
         let threads: Vec<Thread> = threads.collect();
         let locks = 4;
@@ -429,6 +434,13 @@ impl Machine {
                 }
                 Step::Sleep(ns) => return self.sleep(at, self.now.get() + ns),
                 Step::Until(ns) => return self.sleep(at, (self.now.get() / ns + 1) * ns),
+                Step::Every(ns) => {
+                    let due = (self.threads[at].kept + ns).max(self.now.get());
+                    self.threads[at].kept = due;
+                    if due > self.now.get() {
+                        return self.sleep(at, due);
+                    }
+                }
                 Step::Arrival(ns) => {
                     self.threads[at].fetched += 1;
                     let due = self.threads[at].fetched * ns;

@@ -3,7 +3,7 @@
 
 use dyno_record::causal::{Causal, Verdict};
 
-use super::machine::Step::{Arrival, Lock, Pop, Push, Run, Sleep, Unlock, Until, Visit};
+use super::machine::Step::{Arrival, Every, Lock, Pop, Push, Run, Sleep, Unlock, Until, Visit};
 use super::machine::{Machine, NOISY, Noise, Program, QUIET, Step};
 use super::programs::{MS, US, beside, profiled, profiled_on, program};
 use super::{of, show};
@@ -16,6 +16,14 @@ fn frames() -> Program {
 /// One unit of what comes in every two milliseconds, three quarters of the time.
 fn open_load() -> Program {
     program(&[&[Arrival(2 * MS), Run(0, 900 * US), Run(1, 600 * US), Visit]], &[])
+}
+
+/// Two sites in turns for so many percent of each ten milliseconds, nearly all of them, that something outside measures out.
+fn hardly_rests(pace: Step, percent: u64) -> Program {
+    let mut steps = vec![pace];
+    steps.extend([Run(0, percent * 5 * US), Run(1, percent * 5 * US)].repeat(10));
+    steps.push(Visit);
+    program(&[&steps], &[])
 }
 
 /// A limit of units in a second: what was waited for is fetched at once when it is late.
@@ -95,6 +103,27 @@ fn what_is_paced_from_outside_is_told_so() {
         }
         let control = record.control.unwrap();
         assert!(control.artefact_percent > 80.0 && control.fell_percent < 5.0, "{control:?}");
+    }
+}
+
+/// Planted faults: only pauses of one size are tried (`Control::look_closer` that never does); what is worked off is not seen
+/// (`backlog` that says none): 25 at 50 %, where the truth is nothing.
+#[test]
+fn what_is_paced_and_hardly_rests_is_never_told_that_it_gains() {
+    let nothing = |_site: usize, _percent: u32| 0.0;
+    for pace in [Arrival(10 * MS), Every(10 * MS)] {
+        // Being watched costs 2 % on the noisy machine, which drifts by 3 %: what rests less does not rest there at all.
+        let quiet = [80, 85, 90, 93, 95, 97, 98].map(|percent| (percent, QUIET));
+        let noisy = [80, 85, 90, 93].map(|percent| (percent, NOISY));
+        for (percent, noise) in quiet.into_iter().chain(noisy) {
+            let program = hardly_rests(pace, percent);
+            let what = format!("{pace:?} {percent} %");
+            let record = profiled(&program, 2, noise, 60, percent);
+            assert_not_wrong(&what, &program, &record, &nothing);
+            for judged in &record.sites {
+                assert!(judged.reason.contains("paced from outside"), "{what}: {}", judged.reason);
+            }
+        }
     }
 }
 

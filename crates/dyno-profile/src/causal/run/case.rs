@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use dyno_record::causal::{Credibility, Metric, Point, SlowDown};
 
+use super::backlog::Backlog;
 use super::control::Found as Control;
 use super::estimate::Estimates;
 use super::lost::Lost;
@@ -12,6 +13,8 @@ use super::whole::{Behind, Dropped};
 /// Chance of any false claim over all sites of a run. Half of what is promised, because a run is judged on data that
 /// also said when to stop.
 pub(super) const CHANCE_MAX: f64 = 0.02;
+/// Waits for something outside, per visit, from which on that may be what says how often visits come.
+pub(super) const OUTER_WAKES_PER_VISIT: f64 = 0.1;
 /// Least effect that matters: pauses are inexact by some tenths of a percent.
 pub(super) const WORTH_POINTS: f64 = 0.5;
 
@@ -45,6 +48,8 @@ pub(super) struct Case<'a> {
     pub(super) per_second: f64,
     /// What pauses for all alike say; none where that could not be tried.
     pub(super) control: Option<Control>,
+    /// What came in from outside meanwhile is worked off.
+    pub(super) backlog: Option<Backlog>,
     /// How often a quota of CPU time was used up.
     pub(super) throttled: u64,
     /// Threads never wait, and yet run only such a share of the time, percent.

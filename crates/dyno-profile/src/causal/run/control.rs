@@ -3,8 +3,10 @@
 //! Whatever the target does, its threads are as fast relative to each other as ever: progress becomes slower by just what
 //! was inserted, and its effective time stays. Where it does not, what is seen at sites is no effect of theirs: a target
 //! that is paced from outside (a timer, a rate limit, an open load) passes its visits as often as ever, and taking the
-//! pauses out of the time makes a gain of them; one with a quota of CPU time uses it up by pausing and loses twice. Pairs of
-//! windows, beside each other, spread over the run; the loop runs them, the verdict asks [`Control::found`].
+//! pauses out of the time makes a gain of them; one with a quota of CPU time uses it up by pausing and loses twice. One that
+//! is paced and hardly rests has little room for pauses: what it rests is all that they fill, however long they are, so
+//! that two sizes of them tell it. Pairs of windows, beside each other, spread over the run; the loop runs them, the verdict
+//! asks [`Control::found`].
 
 use dyno_measure::stats;
 use dyno_measure::student::chance;
@@ -16,13 +18,15 @@ use crate::causal::rig::window::Window;
 use crate::causal::rig::{Rig, Span, Treatment};
 use crate::error::Error;
 
-/// What is inserted, percent of the time: half of the longest pause that is tried. Where that leaves it open a target may be
-/// paced from outside and yet have too little time left beside such pauses: then less of them.
-const PERCENT: u32 = 25;
-const PERCENT_SMALL: u32 = 10;
+/// What is inserted, percent of the time: half of the longest pause that is tried, and less of it.
+const PERCENTS: [u32; 2] = [25, 10];
 /// Part of what is inserted that may come out as a gain, from which on it is open.
 const OPEN: f64 = 0.3;
-/// Pairs before the first site, and those that are enough.
+/// Part of the time that pauses of both sizes fill alike, from which on it matters, and how much more of it the greater ones
+/// may fill.
+const FILLED_MIN: f64 = 0.005;
+const FILLED_ALIKE: f64 = 2.0;
+/// Pairs of each size before the first site, and those that are enough.
 const PAIRS_FIRST: usize = 6;
 const PAIRS_MAX: usize = 24;
 /// Share of the budget that goes into it: of the first pairs, of the fewest that say anything where windows are long, and
@@ -42,17 +46,35 @@ const PACED: f64 = 0.5;
 /// The pairs so far.
 #[derive(Debug, Default)]
 pub(super) struct Control {
+    /// With pauses of each of `PERCENTS`.
+    sizes: [Pairs; 2],
+    smaller: Smaller,
+    /// The rig has no such windows.
+    is_unable: bool,
+    spent_ns: u64,
+}
+
+/// Pairs with pauses of one size.
+#[derive(Debug, Default)]
+struct Pairs {
     /// What seems to be saved, as parts of what was inserted.
     artefacts: Vec<f64>,
     /// Parts of the time that were inserted.
     inserted: Vec<f64>,
     /// By how much visits became rarer by the clock.
     fell: Vec<f64>,
-    /// The rig has no such windows.
-    is_unable: bool,
-    /// The smaller pauses are tried.
-    is_small: bool,
-    spent_ns: u64,
+}
+
+/// What the smaller pauses are for.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Smaller {
+    /// They are not tried.
+    #[default]
+    None,
+    /// Whether they fill as much of the time as the greater ones.
+    Beside,
+    /// The greater ones leave it open whether it is paced: they may be too long for it.
+    Instead,
 }
 
 /// What the control says.
@@ -67,25 +89,51 @@ pub(super) struct Found {
     pub(super) inserted_percent: f64,
     pub(super) fell_percent: f64,
     pub(super) pairs: usize,
+    /// What pauses of both sizes fill, where both were tried and fill something.
+    pub(super) filled: Option<Filled>,
+}
+
+/// Time that pauses fill that nobody needed: the target rested in it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Filled {
+    /// Percent of the time, by the smaller and by the greater ones.
+    pub(super) percent: [f64; 2],
+    /// It is the same for both, and not the same part of each: so much is left over beside the work that comes in.
+    pub(super) is_rest: bool,
+    /// Nothing says that it is not so.
+    pub(super) may_be_rest: bool,
 }
 
 impl Control {
     /// Whether another pair is worth its time, `pair_ns` long, when so much of a budget is spent.
     pub(super) fn wants_more(&self, pair_ns: u64, spent_ns: u64, budget_ns: u64) -> bool {
-        if self.is_unable || self.artefacts.len() >= PAIRS_MAX {
+        let of_size = self.sizes[self.next()].artefacts.len();
+        if self.is_unable || of_size >= PAIRS_MAX {
             return false;
         }
         let share = |ns: u64, of: u64| ns as f64 / of.max(1) as f64;
         // Where visits are rare windows are long: then so few pairs are worth what they take, or none.
-        if let Some(missing) = VALUES_MIN.checked_sub(self.artefacts.len()).filter(|missing| *missing > 0) {
+        let missing = VALUES_MIN.checked_sub(of_size).filter(|missing| *missing > 0);
+        if let Some(missing) = missing.filter(|_| self.smaller != Smaller::Beside) {
             // One of them may be lost.
             let least = share(pair_ns * (VALUES_MIN + 1) as u64, budget_ns).min(LEAST_SHARE);
             return share(self.spent_ns + pair_ns * missing as u64, budget_ns) <= least.max(FIRST_SHARE);
         }
-        if self.artefacts.len() < PAIRS_FIRST {
-            return share(self.spent_ns + pair_ns, budget_ns) <= FIRST_SHARE;
+        if of_size < PAIRS_FIRST {
+            let sizes = if self.smaller == Smaller::Beside { 2.0 } else { 1.0 };
+            return share(self.spent_ns + pair_ns, budget_ns) <= sizes * FIRST_SHARE;
         }
         share(self.spent_ns, spent_ns) <= BUDGET_SHARE
+    }
+
+    /// Which size comes next: of two that are compared the one that was tried less often.
+    fn next(&self) -> usize {
+        let [greater, smaller] = self.sizes.each_ref().map(|pairs| pairs.artefacts.len());
+        match self.smaller {
+            Smaller::None => 0,
+            Smaller::Beside => usize::from(smaller < greater),
+            Smaller::Instead => 1,
+        }
     }
 
     /// Whether it was wanted and there was no time for it.
@@ -95,17 +143,21 @@ impl Control {
 
     /// Whether that was the time before the first site.
     pub(super) fn has_begun(&self) -> bool {
-        self.is_unable || self.artefacts.len() >= PAIRS_FIRST
+        self.is_unable || self.sizes[self.next()].artefacts.len() >= PAIRS_FIRST
     }
 
-    /// Begins anew with smaller pauses where the greater ones say neither.
-    fn look_closer(&mut self) {
-        let is_first = !self.is_small && self.artefacts.len() == PAIRS_FIRST;
-        let is_open = self.found().is_some_and(|found| {
-            !found.is_paced() && !found.is_dear() && found.interval[1].max(found.artefact) > OPEN
-        });
-        if is_first && is_open {
-            *self = Control { is_small: true, ..Control::default() };
+    /// Looks with smaller pauses too where the greater ones do not say all: in their place where they leave it open, beside
+    /// them where the target waits for something outside.
+    fn look_closer(&mut self, waits_outside: bool) {
+        let is_first = self.smaller == Smaller::None && self.sizes[0].artefacts.len() == PAIRS_FIRST;
+        let Some(found) = self.found().filter(|found| is_first && !found.is_paced() && !found.is_dear())
+        else {
+            return;
+        };
+        if found.interval[1].max(found.artefact) > OPEN {
+            *self = Control { smaller: Smaller::Instead, ..Control::default() };
+        } else if waits_outside {
+            self.smaller = Smaller::Beside;
         }
     }
 
@@ -114,26 +166,68 @@ impl Control {
         &mut self,
         rig: &mut dyn Rig,
         (span, metric): (Span, Metric),
-        is_null_first: bool,
+        (is_null_first, waits_outside): (bool, bool),
         nulls: &mut Vec<Window>,
     ) -> Result<(), Error> {
+        let size = self.next();
         let (mut null, mut alike) = (None, None);
         for is_null in [is_null_first, !is_null_first] {
             if is_null {
                 null = Some(rig.window(&Treatment::Nothing, span)?);
             } else {
-                alike = rig.alike(if self.is_small { PERCENT_SMALL } else { PERCENT }, span)?;
+                alike = rig.alike(PERCENTS[size], span)?;
             }
         }
         self.is_unable = alike.is_none();
         if let (Some(null), Some(alike)) = (&null, &alike) {
-            self.add(null, alike, metric);
+            self.sizes[size].add(null, alike, metric);
         }
         nulls.extend(null);
-        self.look_closer();
+        self.look_closer(waits_outside);
         Ok(())
     }
 
+    pub(super) fn spend(&mut self, ns: u64) {
+        self.spent_ns += ns;
+    }
+
+    /// What it says; `None` where it could not be asked.
+    pub(super) fn found(&self) -> Option<Found> {
+        let pairs = &self.sizes[usize::from(self.smaller == Smaller::Instead)];
+        let mean = Mean::of(&pairs.artefacts)?;
+        debug_assert_eq!(pairs.inserted.len(), pairs.artefacts.len(), "a pair gives one of each");
+        Some(Found {
+            artefact: mean.mean,
+            interval: mean.interval(),
+            is_real: is_real(&mean),
+            inserted_percent: 100.0 * stats::mean(&pairs.inserted),
+            fell_percent: 100.0 * stats::mean(&pairs.fell),
+            pairs: mean.n,
+            filled: self.filled(),
+        })
+    }
+
+    /// What pauses of both sizes fill. Where a target takes as long as it takes they fill a part of themselves, if anything;
+    /// where work comes in by itself they fill what it rests.
+    fn filled(&self) -> Option<Filled> {
+        let of = |size: usize| Mean::of(&self.sizes[size].artefacts);
+        let (greater, smaller) = (of(0)?, of(1)?);
+        let inserted = [1, 0].map(|size| stats::mean(&self.sizes[size].inserted));
+        let percent = [smaller.mean * inserted[0], greater.mean * inserted[1]];
+        if percent[0].max(percent[1]) < FILLED_MIN || ![smaller, greater].iter().any(is_real) {
+            return None;
+        }
+        let is_same_part = !exceeds((&smaller, 1.0), (&greater, 1.0));
+        let is_more = exceeds((&greater, inserted[1]), (&smaller, inserted[0]));
+        Some(Filled {
+            percent: percent.map(|part| 100.0 * part),
+            is_rest: !is_same_part && percent[1] <= FILLED_ALIKE * percent[0],
+            may_be_rest: !is_more,
+        })
+    }
+}
+
+impl Pairs {
     fn add(&mut self, null: &Window, alike: &Window, metric: Metric) {
         let effective = |window: &Window| Effective::of(window).filter(|_| excluded(window).is_none());
         let (Some(before), Some(paused)) = (effective(null), effective(alike)) else { return };
@@ -147,24 +241,14 @@ impl Control {
         self.inserted.push(inserted);
         self.fell.push(1.0 - before.period_ns / (paused.period_ns / (1.0 - inserted)));
     }
+}
 
-    pub(super) fn spend(&mut self, ns: u64) {
-        self.spent_ns += ns;
-    }
-
-    /// What it says; `None` where it could not be asked.
-    pub(super) fn found(&self) -> Option<Found> {
-        let mean = Mean::of(&self.artefacts)?;
-        debug_assert_eq!(self.inserted.len(), self.artefacts.len(), "a pair gives one of each");
-        Some(Found {
-            artefact: mean.mean,
-            interval: mean.interval(),
-            is_real: is_real(&mean),
-            inserted_percent: 100.0 * stats::mean(&self.inserted),
-            fell_percent: 100.0 * stats::mean(&self.fell),
-            pairs: mean.n,
-        })
-    }
+/// Whether one mean is greater than another, each as many times as said, and more than chance makes it.
+fn exceeds((a, times_a): (&Mean, f64), (b, times_b): (&Mean, f64)) -> bool {
+    let variance = |mean: &Mean, times: f64| (times * mean.sd.max(SPREAD_MIN)).powi(2) / mean.n as f64;
+    let error = (variance(a, times_a) + variance(b, times_b)).sqrt();
+    let difference = times_a * a.mean - times_b * b.mean;
+    difference > 0.0 && chance(difference / error, (a.n + b.n) as f64 - 2.0) < CHANCE_MAX
 }
 
 /// Whether there is an artefact: equal pairs prove one as well as others.
@@ -176,7 +260,7 @@ fn is_real(mean: &Mean) -> bool {
 impl Found {
     /// Pauses hardly make visits rarer: something outside says when they come.
     pub(super) fn is_paced(&self) -> bool {
-        self.is_real && self.artefact >= PACED
+        self.is_real && self.artefact >= PACED || self.filled.is_some_and(|filled| filled.is_rest)
     }
 
     /// Pauses cost the target more than they last.
@@ -210,6 +294,7 @@ impl Found {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::causal::rig::window::Moment;
 
@@ -222,7 +307,11 @@ mod tests {
     fn found(alike: [u64; 6]) -> Found {
         let mut control = Control::default();
         for period_ns in alike {
-            control.add(&window(1_000_000, 0), &window(period_ns, 25 * period_ns), Metric::Throughput);
+            control.sizes[0].add(
+                &window(1_000_000, 0),
+                &window(period_ns, 25 * period_ns),
+                Metric::Throughput,
+            );
         }
         control.found().expect("six pairs")
     }
@@ -244,15 +333,44 @@ mod tests {
     fn a_clock_that_is_missed_now_and_then_is_looked_at_with_smaller_pauses() {
         let mut control = Control::default();
         for period_ns in [1_000_000, 1_500_000, 1_000_000, 1_200_000, 1_000_000, 1_500_000] {
-            control.add(&window(1_000_000, 0), &window(period_ns, 25 * period_ns), Metric::Throughput);
+            control.sizes[0].add(
+                &window(1_000_000, 0),
+                &window(period_ns, 25 * period_ns),
+                Metric::Throughput,
+            );
         }
-        control.look_closer();
-        assert!(control.is_small && control.found().is_none() && !control.has_begun());
+        control.look_closer(false);
+        assert_eq!(control.smaller, Smaller::Instead);
+        assert!(control.found().is_none() && !control.has_begun());
         for _ in 0..6 {
-            control.add(&window(1_000_000, 0), &window(1_000_000, 10_000_000), Metric::Throughput);
+            control.sizes[1].add(&window(1_000_000, 0), &window(1_000_000, 10_000_000), Metric::Throughput);
         }
-        control.look_closer();
+        control.look_closer(false);
         assert!(control.found().is_some_and(|found| found.is_paced()));
+    }
+
+    /// Planted faults: the smaller pauses not asked (`filled` that is none); the same part of each taken for the same time
+    /// (`is_same_part` always false); what is left open told for sure (`may_be_rest` never).
+    #[test]
+    fn what_pauses_of_both_sizes_fill_alike_is_what_a_target_rests() {
+        // Of a million, in pairs that differ by a part of it.
+        let filled = |greater: f64, smaller: f64, spread: f64| {
+            let mut control = Control { smaller: Smaller::Beside, ..Control::default() };
+            for (size, inserted, saved) in [(0, 0.25, greater), (1, 0.1, smaller)] {
+                for off in [-1.0, 1.0, 0.0, 1.0, -1.0, 0.0] {
+                    let period = 1e6 * (1.0 - saved + off * spread) / (1.0 - inserted);
+                    let paused = window(period as u64, (inserted * 100.0 * period) as u64);
+                    control.sizes[size].add(&window(1_000_000, 0), &paused, Metric::Throughput);
+                }
+            }
+            control.found().unwrap().filled
+        };
+        let told = |filled: Option<Filled>| filled.map(|filled| (filled.is_rest, filled.may_be_rest));
+        assert_eq!(told(filled(0.05, 0.05, 0.005)), Some((true, true)), "5 % are left over");
+        assert_eq!(told(filled(0.05, 0.02, 0.005)), Some((false, false)), "a fifth of each");
+        assert_eq!(told(filled(0.02, 0.02, 0.05)), None, "nothing is sure to be filled");
+        assert_eq!(told(filled(0.04, 0.03, 0.012)), Some((false, true)), "either");
+        assert_eq!(told(filled(0.0, 0.0, 0.005)), None, "a target of its own pace");
     }
 
     /// Planted fault: the share of the six first pairs, in which three of long windows have no room, and then there is none.
@@ -261,10 +379,14 @@ mod tests {
         let pairs = |pair_ns: u64| {
             let mut control = Control::default();
             while control.wants_more(pair_ns, control.spent_ns, 1_000) {
-                control.add(&window(1_000_000, 0), &window(1_333_000, 25 * 1_333_000), Metric::Throughput);
+                control.sizes[0].add(
+                    &window(1_000_000, 0),
+                    &window(1_333_000, 25 * 1_333_000),
+                    Metric::Throughput,
+                );
                 control.spend(pair_ns);
             }
-            (control.artefacts.len(), control.is_missing())
+            (control.sizes[0].artefacts.len(), control.is_missing())
         };
         assert_eq!([20, 50, 110].map(pairs), [(6, false), (3, false), (3, false)]);
         assert_eq!(pairs(112), (0, true), "nothing is begun that says nothing");

@@ -10,7 +10,9 @@ use dyno_measure::Prng;
 use dyno_record::causal::Treatment as OfSite;
 
 use super::asked::{Asked, RoundEvent};
+use super::backlog::{Backlog, backlog};
 use super::carryover::{Carryover, carryover, drift, recovered_after};
+use super::case::OUTER_WAKES_PER_VISIT;
 use super::control::Control;
 use super::hand_off;
 use super::lost::{self, Lost};
@@ -65,6 +67,8 @@ pub(super) struct Experiment<'a> {
     control: Control,
     /// The first of the windows without site that are as long as those of now.
     nulls_from: usize,
+    /// The first of them after the first pause.
+    paused_from: usize,
     throttled_before: u64,
     too_few_visits: bool,
     /// It was told that no site can be answered: once is enough.
@@ -81,6 +85,8 @@ pub(super) struct Outcome<'a> {
     pub(super) nulls: Vec<Window>,
     pub(super) watching: Watching,
     pub(super) control: Control,
+    /// What came in from outside is worked off among the pauses.
+    pub(super) backlog: Option<Backlog>,
     /// Levels that were tried.
     pub(super) levels: Vec<u32>,
     /// How often a quota was used up.
@@ -122,6 +128,7 @@ impl<'a> Experiment<'a> {
             watching: Watching::default(),
             control: Control::default(),
             nulls_from: 0,
+            paused_from: 0,
             throttled_before,
             too_few_visits: false,
             is_warned: false,
@@ -156,6 +163,7 @@ impl<'a> Experiment<'a> {
         Outcome {
             throttled: self.rig.throttled().unwrap_or(0).saturating_sub(self.throttled_before),
             hidden_percent: self.hidden_percent().unwrap_or(0.0),
+            backlog: backlog(self.nulls[..self.paused_from].iter(), self.since_pauses()),
             spinning_percent: self.rig.spinning_percent(),
             asked: self.asked,
             sampling: Sampling::of(self.rig, self.asked.cpus),
@@ -223,6 +231,7 @@ impl<'a> Experiment<'a> {
         assert!(!self.too_few_visits, "what cannot be measured is not tried");
         self.baseline = self.undisturbed(self.length.baseline(self.asked.budget))?;
         self.see_whole()?;
+        self.paused_from = self.nulls.len();
         while !self.control.has_begun() && self.try_control()? {}
         self.suit_time();
         loop {
@@ -261,16 +270,34 @@ impl<'a> Experiment<'a> {
             return Ok(false);
         }
         let is_null_first = self.rng.coin();
-        self.control.pair(self.rig, (span, self.asked.metric), is_null_first, &mut self.nulls)?;
+        let waits_outside = self.waits_outside();
+        let order = (is_null_first, waits_outside);
+        self.control.pair(self.rig, (span, self.asked.metric), order, &mut self.nulls)?;
         self.control.spend((self.clock)() - begun_ns);
         Ok(true)
     }
 
-    /// Windows without delays of the length that they have now.
-    fn plain(&self) -> impl Iterator<Item = &Window> {
+    /// Whether the target, left alone, waits for something outside between visits.
+    fn waits_outside(&self) -> bool {
+        let alone = &self.nulls[..self.paused_from];
+        let count = |of: fn(&Window) -> u64| alone.iter().map(of).sum::<u64>() as f64;
+        count(|window| window.outer_wakes) >= OUTER_WAKES_PER_VISIT * count(|window| window.visits)
+    }
+
+    /// Windows without delays since the first pause.
+    fn since_pauses(&self) -> impl Iterator<Item = &Window> {
+        self.nulls[self.paused_from..].iter().chain(self.nulls_of_sites())
+    }
+
+    fn nulls_of_sites(&self) -> impl Iterator<Item = &Window> {
         let of_sites = self.sites.iter().flat_map(|site| &site.measured);
         let counts = |one: &&Measured| one.is_null() && !one.excluded.is_some_and(Excluded::is_replaced);
-        self.nulls[self.nulls_from..].iter().chain(of_sites.filter(counts).map(|one| &one.window))
+        of_sites.filter(counts).map(|one| &one.window)
+    }
+
+    /// Windows without delays of the length that they have now.
+    fn plain(&self) -> impl Iterator<Item = &Window> {
+        self.nulls[self.nulls_from..].iter().chain(self.nulls_of_sites())
     }
 
     /// Time that windows cut off at their ends, percent.

@@ -47,7 +47,19 @@ fn elsewhere(case: &Case<'_>) -> Option<String> {
 
 /// Not the target says how often visits come, or it does not have the CPUs for itself.
 fn outside(case: &Case<'_>) -> Option<String> {
+    if let Some(backlog) = case.backlog {
+        return Some(format!(
+            "paced from outside: left alone it waits for something outside {:.2} times a visit, and {:.2} times between pauses, where it works off what came in during them",
+            backlog.before, backlog.since
+        ));
+    }
     if let Some(control) = case.control {
+        if let Some(filled) = control.filled.filter(|filled| filled.is_rest) {
+            let [smaller, greater] = filled.percent;
+            return Some(format!(
+                "paced from outside: pauses of 10 % of the time for all threads alike fill {smaller:.1} % of it, and those of 25 % {greater:.1} %: so much is left over beside the work that comes in"
+            ));
+        }
         let alike = format!(
             "pauses of {:.0} % of the time for all threads alike make visits {:.0} % rarer",
             control.inserted_percent, control.fell_percent

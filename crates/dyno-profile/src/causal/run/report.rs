@@ -216,6 +216,7 @@ fn answer(
         share_percent: site.tried.share_percent,
         per_second: seen::per_second(site.windows()),
         control: outcome.control.found(),
+        backlog: outcome.backlog,
         throttled: outcome.throttled,
         starved_percent: seen::starved_percent(credibility, asked.cpus),
         hidden_percent: outcome.hidden_percent,

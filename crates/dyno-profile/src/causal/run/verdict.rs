@@ -5,14 +5,12 @@
 
 use dyno_record::causal::{Credibility, Metric, Point, Slope, Verdict};
 
-use super::case::{CHANCE_MAX, Case, WORTH_POINTS};
+use super::case::{CHANCE_MAX, Case, OUTER_WAKES_PER_VISIT, WORTH_POINTS};
 use super::obstacle::obstacle;
 use super::schedule::{NARROW_POINTS, narrow_enough};
 
 /// Share of samples in loops that wait from which on others may be held up by pauses of those who spin.
 const SPINNING_PERCENT_MAX: f64 = 10.0;
-/// Wake-ups that do not come from the target itself, for each visit, from which on time may pace it.
-const OUTER_WAKES_PER_VISIT: f64 = 0.1;
 /// Wake-ups of each other, per second, from which on threads wait for each other.
 const INNER_WAKES_MIN: f64 = 1.0;
 /// What the hypervisor kept of the CPUs, percent, from which on it is named as a cause of noise.
@@ -164,6 +162,13 @@ fn impossible(case: &Case<'_>) -> Option<String> {
 /// A target that waits for time may be paced by it. Pauses for all alike would tell, or a real slow-down.
 fn unproved(case: &Case<'_>, point: &Point) -> Option<String> {
     if let Some(control) = case.control {
+        if let Some([smaller, greater]) =
+            control.filled.filter(|filled| filled.may_be_rest).map(|filled| filled.percent)
+        {
+            return Some(format!(
+                "pauses of 10 % of the time for all threads alike fill {smaller:.1} % of it, and those of 25 % {greater:.1} %: it may be paced from outside, and rest so long"
+            ));
+        }
         let seeming = control.seeming_points(point.inserted_percent);
         return (point.interval_percent[0] <= seeming).then(|| {
             format!(
@@ -399,6 +404,7 @@ mod tests {
             share_percent: None,
             per_second: 1_000.0,
             control: None,
+            backlog: None,
             throttled: 0,
             starved_percent: None,
             hidden_percent: 0.0,

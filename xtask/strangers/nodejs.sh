@@ -3,8 +3,16 @@
 # shellcheck source=common.sh
 . "$(dirname "$0")/common.sh"
 cd "$work" || exit 1
+clients=8
+case $variant in
+    line | wide)
+        clients=20
+        behind=$((port + 1))
+        start /usr/bin/python3 "$here/work.py" slow "$behind"
+        ;;
+esac
 start node "$here/work.js" "$variant" "$port"
 node=$last
 listening
-load wrk -t1 -c8 -d60s "http://127.0.0.1:$port/"
+load wrk -t1 -c$clients -d60s "http://127.0.0.1:$port/"
 watched "$node" 2

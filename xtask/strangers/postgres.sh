@@ -28,7 +28,29 @@ select pg_advisory_lock(:k);
 select count(*) from generate_series(1, 5000);
 select pg_advisory_unlock(:k);
 S
+# Between them and the clients: so few connections for all of them, or one for each.
+bouncer() {
+    cat >"$work/bouncer.ini" <<C
+[databases]
+postgres = host=127.0.0.1 port=$port
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = $((port + 1))
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = $1
+C
+    chown postgres "$work/bouncer.ini"
+    start "${as[@]}" /usr/sbin/pgbouncer "$work/bouncer.ini"
+    server=$last
+    port=$((port + 1)) listening
+    echo 'select pg_sleep(0.03);' >"$work/slow.sql"
+    load "${as[@]}" "$bin/pgbench" -h 127.0.0.1 -p $((port + 1)) -U postgres -n -c 20 -T 60 -f "$work/slow.sql" postgres
+}
 case $variant in
+    bouncer-line) bouncer 2 ;;
+    bouncer-wide) bouncer 40 ;;
     commit) load "${bench[@]}" -n -c 4 -T 60 postgres ;;
     commit1) load "${bench[@]}" -n -c 1 -T 60 postgres ;;
     turn) load "${bench[@]}" -n -c 8 -T 60 -f "$work/turn.sql" postgres ;;

@@ -74,8 +74,14 @@ case $variant in
         listening
         ask 8
         ;;
-    haproxy | haproxy-tls)
-        nginx_conf ''
+    haproxy | haproxy-tls | haproxy-line | haproxy-wide)
+        # Of what stands behind it a few are asked at a time, or as many as there are.
+        most=''
+        case $variant in
+            haproxy-line) most='maxconn 2' ;;
+            haproxy-wide) most='maxconn 200' ;;
+        esac
+        if [ -n "$most" ]; then start /usr/bin/python3 "$here/work.py" slow "$port"; else nginx_conf ''; fi
         web=$port
         listening
         port=$((port + 1))
@@ -99,7 +105,7 @@ frontend f
     $bind
     default_backend b
 backend b
-    server s 127.0.0.1:$web
+    server s 127.0.0.1:$web $most
 C
         start haproxy -db -f "$work/ha.cfg"
         who=$last
@@ -107,7 +113,7 @@ C
         if [ "$variant" = haproxy-tls ]; then
             load ab -q -c 4 -n 1000000 -t 60 "https://127.0.0.1:$port/"
         else
-            ask 8
+            if [ -n "$most" ]; then ask 20; else ask 8; fi
         fi
         ;;
 esac

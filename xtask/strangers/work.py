@@ -1,5 +1,5 @@
 """Small programs on CPython's own library, one for each word: a few lines that make its threads, files and sockets work."""
-import json, os, queue, socket, sqlite3, sys, threading, time
+import asyncio, json, os, queue, socket, sqlite3, sys, threading, time
 
 word, port = sys.argv[1], int(sys.argv[2])
 
@@ -84,6 +84,24 @@ def ask(port, delay):
         peer.recv(4096)
 
 
+def slow(port, seconds):
+    """Answers each request of HTTP so long after it came, all of them beside each other."""
+    async def talk(reader, writer):
+        try:
+            while True:
+                await reader.readuntil(b"\r\n\r\n")
+                await asyncio.sleep(seconds)
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    async def main():
+        server = await asyncio.start_server(talk, "127.0.0.1", port)
+        await server.serve_forever()
+
+    asyncio.run(main())
+
+
 if word == "threads":
     threads(4, count)
 elif word == "thread":
@@ -104,6 +122,8 @@ elif word == "sqlite-gathered":
     sql(":memory:", each=False)
 elif word == "serve":
     serve(port)
+elif word == "slow":
+    slow(port, 0.03)
 elif word == "nagle":
     ask(port, 0)
 elif word == "nodelay":

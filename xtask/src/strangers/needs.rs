@@ -3,7 +3,7 @@
 use crate::packages::{Package, Seen};
 
 /// Beside what the tests need. A program that has no package here (a compiler, a run-time of the tests) is one of theirs.
-pub(super) const PACKAGES: [Package; 14] = [
+pub(super) const PACKAGES: [Package; 15] = [
     program("redis-server", "redis-server", "is met"),
     program("redis-tools", "redis-benchmark", "asks redis"),
     program("memcached", "memcached", "is met"),
@@ -14,6 +14,7 @@ pub(super) const PACKAGES: [Package; 14] = [
         reason: "is met, and asked by its pgbench",
     },
     program("haproxy", "haproxy", "is met"),
+    program("pgbouncer", "pgbouncer", "is met"),
     program("lighttpd", "lighttpd", "is met"),
     program("caddy", "caddy", "is met"),
     Package { name: "gunicorn", seen: Seen::File("/usr/bin/gunicorn"), reason: "is met" },

@@ -42,6 +42,8 @@ const SPREAD_MIN: f64 = 0.01;
 /// Part of what is inserted that comes out as a gain, from which on the target is paced from outside, or as a loss, from
 /// which on pauses cost it more than they last.
 const PACED: f64 = 0.5;
+/// Part of it, at most, that may do so where the target says by itself how often visits come.
+const OWN_PACE: f64 = 0.1;
 
 /// The pairs so far.
 #[derive(Debug, Default)]
@@ -263,6 +265,12 @@ impl Found {
         self.is_real && self.artefact >= PACED || self.filled.is_some_and(|filled| filled.is_rest)
     }
 
+    /// Visits become rarer by all that is inserted: whoever else takes part waits for the target as long as it works.
+    pub(super) fn is_own_pace(&self) -> bool {
+        self.interval.iter().all(|end| end.abs() <= OWN_PACE)
+            && !self.filled.is_some_and(|filled| filled.may_be_rest)
+    }
+
     /// Pauses cost the target more than they last.
     pub(super) fn is_dear(&self) -> bool {
         self.is_real && self.artefact <= -PACED
@@ -288,6 +296,24 @@ impl Found {
             fell_percent: self.fell_percent,
             artefact_percent: 100.0 * self.artefact,
             interval_percent: self.interval.map(|part| 100.0 * part),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Found {
+    /// Of pairs in which so much of a quarter comes out as a gain.
+    pub(super) fn of_quarter(artefact: f64, half_width: f64) -> Found {
+        let interval = [artefact - half_width, artefact + half_width];
+        let is_real = artefact.abs() > half_width;
+        Found {
+            artefact,
+            interval,
+            is_real,
+            inserted_percent: 25.0,
+            fell_percent: 25.0,
+            pairs: 6,
+            filled: None,
         }
     }
 }

@@ -136,7 +136,9 @@ fn missed(case: &Case<'_>, share: f64) -> String {
 /// Every figure is biased.
 fn biased(case: &Case<'_>) -> Option<String> {
     let credibility = case.credibility;
-    if credibility.load_bound == Some(false) {
+    // Of one who takes turns with its client the control says that it is waited for.
+    let is_own_pace = case.control.is_some_and(|control| control.is_own_pace());
+    if credibility.load_bound == Some(false) && !is_own_pace {
         return Some(
             "not load-bound: at most requests the target waits for a client, or another process that it waits for, and leaves CPUs free: they are the limit"
                 .to_owned(),

@@ -356,6 +356,7 @@ fn beside(case: &Case<'_>) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::control::Found as Control;
     use super::super::estimate::Estimates;
     use super::super::lost::Lost;
     use super::*;
@@ -440,6 +441,21 @@ mod tests {
         let noisy = estimates(1.2, 2.8, 0.3);
         let (_, why) = verdict(&Case { credibility: &stolen, ..case(&noisy) });
         assert!(why.contains("the hypervisor kept 12 % of the CPUs"), "{why}");
+    }
+
+    /// Planted faults: the control not asked (`is_own_pace` of none); asked for no more than its mean.
+    #[test]
+    fn who_takes_turns_with_its_client_is_measured_where_the_control_says_that_it_is_waited_for() {
+        let good = estimates(18.0, 0.8, 1e-9);
+        let asleep = Credibility { load_bound: Some(false), ..Credibility::default() };
+        let told = |artefact: f64, half_width: f64| {
+            let control = Some(Control::of_quarter(artefact, half_width));
+            verdict(&Case { credibility: &asleep, control, ..case(&good) }).0
+        };
+        assert_eq!(told(0.0, 0.05), Verdict::Helps);
+        assert_eq!(told(0.05, 0.1), Verdict::NotMeasurable, "a part of the pauses may be lost on it");
+        assert_eq!(told(0.3, 0.05), Verdict::NotMeasurable, "it rests in a part of them");
+        assert_eq!(verdict(&Case { credibility: &asleep, ..case(&good) }).0, Verdict::NotMeasurable);
     }
 
     #[test]

@@ -7,7 +7,8 @@
 
 use dyno_record::observation::Asked;
 
-use super::draft::{Draft, percent};
+use super::channels::Found;
+use super::draft::percent;
 use super::facts::Facts;
 use super::limits::{pool_draft, queue, untaken};
 use super::waits::{OffCpu, ThreadTime};
@@ -47,23 +48,24 @@ const AWAITED_MS_MIN: f64 = 5.0;
 const FOR_EACH_CONNECTION_MIN: f64 = 1.5;
 const BEYOND_MIN: f64 = 2.0;
 /// Questions for each of its requests, at least: who waits for news that are for everybody asks fewer, and so does a task of its
-/// own that has nothing to do with them. They are counted by how long their answers took when met at random, which is up to
-/// twice as long as they take.
+/// own that has nothing to do with them. Both are counted by how many wait at a time, and how long they have when met at random.
 const ASKS_MIN: f64 = 0.3;
 
 /// More requests are held than another server is asked at a time, always as many at most: the rest stand in line for their turn,
 /// inside the target, whose threads do not show it. A limit of connections, or a pool of them.
-pub(super) fn in_line_for_connections(facts: &Facts<'_>, spare: f64) -> Option<Draft> {
+pub(super) fn in_line_for_connections(facts: &Facts<'_>, spare: f64) -> Option<Found> {
     let packets = facts.seen.packets.as_ref()?;
     let serving = packets.serving?;
     let owed = serving.connections * serving.looks_owed as f64 / serving.looks.max(1) as f64;
+    // Of as many as wait at a time, and as long as each does.
+    let requests = owed * 1e3 / (2.0 * serving.owed_ms.max(1.0));
     let awaiting = |one: &Asked| one.connections * one.looks_awaiting as f64 / one.looks.max(1) as f64;
     let asks = |one: &Asked| awaiting(one) * 1e3 / (2.0 * one.awaited_ms);
     let taken = |one: &&Asked| {
         one.looks >= LOOKS_MIN
             && one.looks_awaiting as f64 >= TAKEN_MIN * (one.most_awaiting * one.rounds) as f64
             && one.awaited_ms >= AWAITED_MS_MIN
-            && asks(one) >= ASKS_MIN * serving.requests_per_s
+            && asks(one) >= ASKS_MIN * requests
     };
     let one = packets.asked.iter().find(taken)?;
     let Asked { remote, connections, awaited_ms, .. } = one;
@@ -77,7 +79,7 @@ pub(super) fn in_line_for_connections(facts: &Facts<'_>, spare: f64) -> Option<D
         percent(spare)
     );
     let since = format!("they were asked {awaited_ms:.0} ms before, on average");
-    Some(
+    let draft =
         pool_draft(spare, summary)
             .fact(format!("{owed:.1} of {:.1} clients wait for an answer", serving.connections), owed, "requests")
             .fact(
@@ -89,8 +91,9 @@ pub(super) fn in_line_for_connections(facts: &Facts<'_>, spare: f64) -> Option<D
             .next(format!(
                 "more connections to {remote}: a larger pool, or a higher limit; diagnose what listens there: when it answers \
                  sooner, as many do more"
-            )),
-    )
+            ));
+    // From here a single connection is the same, whether it takes one request at a time or many.
+    Some(if one.most_awaiting > 1 { Found::Limit(draft) } else { Found::Perhaps(draft) })
 }
 
 /// Whether requests stand in such a line.
@@ -143,7 +146,7 @@ mod tests {
             connections: 20.0,
             looks: 1_600,
             looks_owed: 1_560,
-            requests_per_s: 40.0,
+            owed_ms: 250.0,
             awaiting: asked.connections,
         };
         change(&mut asked, &mut serving);
@@ -165,6 +168,10 @@ mod tests {
             |looks: u64| gateway(|asked, _| (asked.connections, asked.looks) = (looks as f64 / 80.0, looks));
         assert_eq!(rests(240), [Class::PoolLimit], "a third connection is open and not used");
         assert_eq!(gateway(|asked, _| asked.most_awaiting = 4), [], "at times it asks for more");
+        let one = |asked: &mut Asked| {
+            (asked.connections, asked.looks, asked.looks_awaiting, asked.most_awaiting) = (1.0, 80, 78, 1);
+        };
+        assert_eq!(gateway(|asked, _| one(asked)), [], "one connection may carry several: a note");
         assert_eq!(
             gateway(|asked, _| asked.looks_awaiting = 80),
             [],
@@ -176,6 +183,7 @@ mod tests {
             "within a tick nobody knows who spoke last"
         );
         assert_eq!(gateway(|asked, _| asked.awaited_ms = 20_000.0), [], "it waits for news");
+        assert_eq!(gateway(|_, serving| serving.owed_ms = 25.0), [], "each is answered as soon as one is");
         assert_eq!(gateway(|_, serving| serving.looks_owed = 200), [], "its clients rest");
         assert_eq!(gateway(|_, serving| serving.awaiting = 18.0), [], "others work on the rest");
         let hardly = |asked: &mut Asked| (asked.looks, asked.looks_awaiting, asked.rounds) = (8, 8, 4);

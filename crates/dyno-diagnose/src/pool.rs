@@ -32,21 +32,27 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
             percent(spare)
         ));
     }
-    if let Some(draft) = answers::in_line_for_connections(facts, spare) {
-        return Outcome::Found(draft);
-    }
-    let in_channels = channels::requests_in_channels(facts, spare, asked_for(facts).is_some());
-    let perhaps = match in_channels {
+    let mut perhaps = match answers::in_line_for_connections(facts, spare) {
         Some(Found::Limit(draft)) => return Outcome::Found(draft),
-        Some(Found::Perhaps(draft)) => Some(draft),
+        Some(Found::Perhaps(draft)) => {
+            let unknown = "one connection may carry several requests at a time (HTTP/2, gRPC, AMQP): then none of them is in line";
+            Some(draft.sign(unknown))
+        }
         None => None,
     };
+    match channels::requests_in_channels(facts, spare, asked_for(facts).is_some()) {
+        Some(Found::Limit(draft)) => return Outcome::Found(draft),
+        Some(Found::Perhaps(draft)) => {
+            let unknown = "whether they wait for work to be done or for news is not to be seen from here";
+            perhaps = Some(draft.sign(unknown));
+        }
+        None => {}
+    }
     if let Some(draft) = goroutine_pool(facts, spare) {
         return pool(facts, draft);
     }
     if let Some(draft) = perhaps {
-        let unknown = "whether they wait for work to be done or for news is not to be seen from here";
-        return Outcome::Noted(draft.sign(unknown));
+        return Outcome::Noted(draft);
     }
     let Some(off) = &facts.off else { return Outcome::Unseen("what threads waited for") };
     let waiting = untaken(facts, WAITING_SHARE_MIN);

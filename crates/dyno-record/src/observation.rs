@@ -288,7 +288,7 @@ pub struct Asked {
     pub looks_awaiting: u64,
     /// How often all of them were looked at.
     pub rounds: u64,
-    /// How many of them it waited for at a time, at most.
+    /// How many of them it waited for at a time, at most, but for one look in twenty.
     pub most_awaiting: u64,
     /// How long ago it had asked then, on average: half of a wait that is met at random.
     pub awaited_ms: f64,
@@ -305,8 +305,8 @@ pub struct Serving {
     /// Of those, the looks at which the client had spoken last, as far as the kernel's ticks tell: only at connections that
     /// were answered, or ended, while they were watched.
     pub looks_owed: u64,
-    /// Segments of requests that came per second, over all connections as far as some stand for all.
-    pub requests_per_s: f64,
+    /// How long ago it had spoken then, on average: half of a wait that is met at random.
+    pub owed_ms: f64,
     /// Connections that the target opened, to whatever address, on which it waited for an answer, on average: at the most,
     /// where the kernel's ticks do not tell.
     pub awaiting: f64,

@@ -76,12 +76,23 @@ static void *receiver(void *x) { char c; for (;;) if (recv(to, &c, 1, 0) == 1) {
 /* A timeout of this kind is a soft interrupt's; on one CPU it comes upon the thread that runs there. */
 static void *times_out(void *x) { char c; for (;;) { recv(to, &c, 1, 0); progress(); } return x; }
 static void start(void *(*life)(void *)) { pthread_t t; pthread_create(&t, 0, life, 0); }
+/* Each on a CPU of its own: the kernel may leave two that have to run on the same one, and the other to a neighbour, for
+ * longer than an experiment lasts. */
+static void start_apart(void *(*lives[])(void *), int count) {
+    cpu_set_t all, one; sched_getaffinity(0, sizeof all, &all);
+    for (int i = 0, cpu = -1; i < count; i++) {
+        do cpu = (cpu + 1) % CPU_SETSIZE; while (!CPU_ISSET(cpu, &all));
+        CPU_ZERO(&one); CPU_SET(cpu, &one); sched_setaffinity(0, sizeof one, &one);
+        start(lives[i]);
+    }
+    sched_setaffinity(0, sizeof all, &all);
+}
 int main(int count, char **words) {
     BORDERS(f60); BORDERS(f30); BORDERS(f10); BORDERS(progress); BORDERS(caller);
     printf("\n"); fflush(stdout);
     if (!strcmp(words[1], "three")) for (;;) { long n = varied(); f60(n); f30(n); f10(n); progress(); }
     if (!strcmp(words[1], "calls")) for (;;) { long n = varied(); caller(n); f30(2 * n); progress(); }
-    if (!strcmp(words[1], "two")) { start(in_f60); start(in_f30); }
+    if (!strcmp(words[1], "two")) start_apart((void *(*[])(void *)){in_f60, in_f30}, 2);
     if (!strcmp(words[1], "periodic")) { start(in_f60); start(periodic); }
     if (!strcmp(words[1], "steady")) { start(in_f60); start(steady); }
     if (!strcmp(words[1], "pingpong")) { if (pipe(ping) || pipe(pong)) return 1; start(ponger); start(pinger); }

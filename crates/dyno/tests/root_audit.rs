@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use common::Ended;
 use dyno_record::audit::Audit;
-use dyno_record::facts::Facts;
+use dyno_record::facts::{Facts, Figure, Measured};
 
 /// A namespace with `lo` set up, whose own devices are under /sys. Nothing of it outlives the shell.
 const LAB: &str = "mount -t sysfs sysfs /sys && echo 0x9 > /sys/class/net/lo/flags && ";
@@ -235,22 +235,32 @@ fn what_copies_of_filters_add_is_what_the_filters_themselves_add() {
         status.contains("Seccomp_filters:\t6") && status.starts_with("Name:\tsleep")
     });
     let measured = |ended: Ended| serde_json::from_str::<Audit>(ended.done()).unwrap().measured.unwrap();
-    let copies = measured(common::run(["audit", "--measure", "--json", "--pid", &server.id().to_string()]));
     let dyno = env!("CARGO_BIN_EXE_dyno");
-    let mut behind = under(&[dyno, "audit", "--measure", "--json"]);
-    let behind = behind.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let behind = measured(Ended::of(behind));
+    let turn = || {
+        let copies =
+            measured(common::run(["audit", "--measure", "--json", "--pid", &server.id().to_string()]));
+        let mut behind = under(&[dyno, "audit", "--measure", "--json"]);
+        let behind = behind.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        (copies, measured(Ended::of(behind)))
+    };
+    // A neighbour on the same core makes all of a run slower, twice as slow even, and none faster: of three in turns the
+    // fastest of each kind are compared.
+    let turns = [turn(), turn(), turn()];
     server.kill().unwrap();
     server.wait().unwrap();
-    let filters = copies.filters.value().unwrap();
-    let (bare, there) = (copies.call_ns.value().unwrap(), behind.call_ns.value().unwrap());
+    assert!(turns.iter().all(|(copies, _)| copies.filters.value().unwrap().count == 6), "{turns:?}");
+    let least = |of: fn(&(Measured, Measured)) -> &Figure| {
+        turns.iter().map(of).min_by(|a, b| a.value.total_cmp(&b.value)).unwrap()
+    };
+    let extra = least(|(copies, _)| &copies.filters.value().unwrap().extra_ns);
+    let bare = least(|(copies, _)| copies.call_ns.value().unwrap());
+    let there = least(|(_, behind)| behind.call_ns.value().unwrap());
     let added = there.value - bare.value;
-    assert_eq!(filters.count, 6);
-    // Both are measured beside other tests: a third of it, and the width of the intervals.
-    let width = |one: &dyno_record::facts::Figure| one.interval[1] - one.interval[0];
-    let allowance = added / 3.0 + width(bare) + width(there) + width(&filters.extra_ns);
-    assert!((filters.extra_ns.value - added).abs() < allowance, "{filters:?} {bare:?} {there:?}");
-    assert!(filters.extra_ns.interval[0] > 0.0, "{filters:?}");
+    // A third of it, and the width of the intervals.
+    let width = |one: &Figure| one.interval[1] - one.interval[0];
+    let allowance = added / 3.0 + width(bare) + width(there) + width(extra);
+    assert!((extra.value - added).abs() < allowance, "{extra:?} {bare:?} {there:?}");
+    assert!(extra.interval[0] > 0.0, "{extra:?}");
 }
 
 #[test]

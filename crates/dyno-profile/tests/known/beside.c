@@ -1,6 +1,8 @@
 /* 60, 30 and 10 % of one thread, counted work. `beside`: and a thread beside it that changes nothing. `joins PERCENT`: the
  * 60 % are done by a thread of their own for each unit, made so much shorter. */
+#define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,7 +39,22 @@ ALONE void progress(void) {
     __asm__ volatile("nop");
 }
 
+static cpu_set_t allowed;
+
+/* This thread, and what it starts from now on, stays on one of the CPUs: the kernel may leave two that have to run on the
+ * same one, and the other to a neighbour, for longer than a window lasts. */
+static void stay(int at) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    at %= CPU_COUNT(&allowed);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &allowed) && at-- == 0)
+            CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
 static void *beside(void *unused) {
+    stay(1);
     for (;;)
         apart(100000);
     return unused;
@@ -61,10 +78,15 @@ static void joins(long percent) {
 
 int main(int count, char **words) {
     pthread_t thread;
-    if (count > 2 && !strcmp(words[1], "joins"))
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    if (count > 2 && !strcmp(words[1], "joins")) {
+        stay(0);
         joins(atol(words[2]));
-    if (count > 1)
+    }
+    if (count > 1) {
         pthread_create(&thread, 0, beside, 0);
+        stay(0);
+    }
     while (getppid() != 1) {
         f60(50000);
         f30(50000);

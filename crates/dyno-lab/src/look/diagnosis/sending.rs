@@ -10,7 +10,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 
 use dyno_record::observation::{Asked, Queue, Sending, Serving};
-use dyno_sys::clock::mono_ns;
 use dyno_sys::proc::HeldSocket;
 use dyno_sys::socket::{self, SockOpt, int_option, is_unread, queue, sending};
 use dyno_sys::{Pid, child, proc};
@@ -25,7 +24,7 @@ const CONNECTIONS_MAX: usize = 32;
 const LIST_EVERY: u32 = 8;
 
 /// Addresses that it asks which are told.
-const ASKED_MAX: usize = 4;
+const ASKED_MAX: usize = 8;
 
 /// Fewer rounds do not tell whether bytes lie in a connection for ever.
 const STALE_MIN: usize = 20;
@@ -41,7 +40,6 @@ pub(super) struct Watch {
     queued: Vec<u64>,
     queues: Queues,
     turns: Turns,
-    began_ns: u64,
     /// Connections to each address that was asked, over all lists.
     asked: BTreeMap<SocketAddr, u64>,
     lists: u64,
@@ -52,8 +50,8 @@ struct Side {
     processes: Vec<Connections>,
     /// Far ends of the connections that they opened: those on no port at which one of them listens.
     opened: Vec<SocketAddr>,
-    /// How many they accepted, and how many of those are looked at.
-    accepted: (usize, usize),
+    /// How many they accepted.
+    accepted: usize,
     each: BTreeMap<u64, Looked>,
 }
 
@@ -100,7 +98,6 @@ impl Watch {
             queued: Vec::new(),
             queues,
             turns: Turns::default(),
-            began_ns: mono_ns(),
             asked: BTreeMap::new(),
             lists: 0,
         }
@@ -155,12 +152,11 @@ impl Watch {
         self.seen.rounds = waiting.len() as u64;
         self.seen.rounds_waiting = waiting.iter().filter(|waiting| **waiting > 0).count() as u64;
         self.seen.waiting = waiting.iter().sum();
-        let seconds = mono_ns().saturating_sub(self.began_ns) as f64 / 1e9;
         Connected {
             sending: (self.seen.looks + self.seen.rounds > 0).then_some(self.seen),
             queues: self.queues.finish(),
             asked: most_asked(self.asked, self.lists, &self.turns),
-            serving: self.turns.serving(seconds),
+            serving: self.turns.serving(),
         }
     }
 }
@@ -203,7 +199,7 @@ impl Side {
             Some(Connections { pid, handle, listeners: Vec::new(), connections: Vec::new() })
         };
         let processes = pids.filter_map(held).collect();
-        Side { processes, opened: Vec::new(), accepted: (0, 0), each: BTreeMap::new() }
+        Side { processes, opened: Vec::new(), accepted: 0, each: BTreeMap::new() }
     }
 
     /// Lists descriptors anew. A listener that several of them share is kept where it is found first.
@@ -218,7 +214,7 @@ impl Side {
             false => Far::Server(one.line.remote),
         };
         self.opened.clear();
-        self.accepted = (0, 0);
+        self.accepted = 0;
         let mut shared = BTreeSet::new();
         for (process, (_, held)) in self.processes.iter_mut().zip(all) {
             let (mut listeners, connections): (Vec<_>, Vec<_>) =
@@ -230,8 +226,7 @@ impl Side {
                 connections.into_iter().map(|one| (one, far(&one))).partition(|(_, far)| *far == Far::Client);
             self.opened.extend(opened.iter().map(|(one, _)| one.line.remote));
             let (of_accepted, of_opened) = shares(accepted.len(), opened.len());
-            self.accepted.0 += accepted.len();
-            self.accepted.1 += of_accepted;
+            self.accepted += accepted.len();
             let chosen = accepted.into_iter().take(of_accepted).chain(opened.into_iter().take(of_opened));
             process.connections = chosen.collect();
         }
@@ -257,6 +252,10 @@ impl Side {
         for process in &self.processes {
             for (one, far) in &process.connections {
                 let Ok(copy) = child::pidfd_getfd(&process.handle, one.fd) else { continue };
+                // Its number may be another connection's by now.
+                if inode(&copy) != Some(one.line.inode) {
+                    continue;
+                }
                 let Ok(now) = sending(&copy) else { continue };
                 let nodelay = int_option(&copy, SockOpt::NoDelay).unwrap_or(0) != 0;
                 // With TCP_NODELAY nothing is kept for an acknowledgement: what is unsent goes at once.
@@ -265,13 +264,16 @@ impl Side {
                 seen.held += u64::from(held);
                 seen.without_nodelay += u64::from(held);
                 let unread = is_unread(&copy).is_ok_and(|unread| unread).then_some(round);
-                let Ok(inode) = File::from(copy).metadata().map(|data| data.ino()) else { continue };
-                self.each.entry(inode).or_default().take(unread, now.received, held);
-                told(inode, *far, &now);
+                self.each.entry(one.line.inode).or_default().take(unread, now.received, held);
+                told(one.line.inode, *far, &now);
             }
         }
         seen
     }
+}
+
+fn inode(socket: &OwnedFd) -> Option<u64> {
+    Some(File::from(socket.try_clone().ok()?).metadata().ok()?.ino())
 }
 
 impl Looked {

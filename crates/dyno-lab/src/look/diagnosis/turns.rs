@@ -22,9 +22,8 @@ pub(super) enum Far {
 pub(super) struct Turns {
     each: BTreeMap<u64, Turn>,
     looked: u32,
-    /// Connections over all lists: accepted, those of them that were looked at, and opened.
+    /// Connections over all lists: accepted, and opened.
     accepted: u64,
-    chosen: u64,
     opened: u64,
     lists: u64,
 }
@@ -44,6 +43,7 @@ struct Look {
     round: u32,
     speaker: Speaker,
     since_own_ms: u32,
+    since_peer_ms: u32,
 }
 
 /// Segments with data, and those without any.
@@ -72,19 +72,20 @@ impl Turn {
         }
     }
 
-    /// The looks at which that one had spoken last.
-    fn looks_after(&self, wanted: Speaker) -> impl Iterator<Item = Look> + '_ {
+    /// The looks at which such a one had spoken last.
+    fn looks_after(&self, is_wanted: impl Fn(Speaker) -> bool) -> impl Iterator<Item = Look> {
         let within_a_tick = self.within_a_tick();
         let speaker = move |look: &Look| match look.speaker {
             Speaker::Either => within_a_tick,
             told => told,
         };
-        self.looks.iter().copied().filter(move |look| speaker(look) == wanted)
+        self.looks.iter().copied().filter(move |look| is_wanted(speaker(look)))
     }
 
-    /// How many looks there were, less those after that one's words.
-    fn looks_but(&self, left_out: Speaker) -> u64 {
-        (self.looks.len() - self.looks_after(left_out).count()) as u64
+    /// Whether it is a talk: the peer said something while it was watched, or it ended. A log that is only sent on waits
+    /// for no answer.
+    fn is_talk(&self, looked: u32, has_spoken: fn(&Segments) -> u32) -> bool {
+        has_spoken(&self.last) != has_spoken(&self.first) || self.seen_last() < looked
     }
 
     fn seen_last(&self) -> u32 {
@@ -98,10 +99,9 @@ impl Turns {
         self.looked += 1;
     }
 
-    /// They were listed: so many were accepted, so many of those are looked at, and so many were opened.
-    pub(super) fn listed(&mut self, (accepted, chosen): (usize, usize), opened: usize) {
+    /// They were listed: so many were accepted, and so many were opened.
+    pub(super) fn listed(&mut self, accepted: usize, opened: usize) {
         self.accepted += accepted as u64;
-        self.chosen += chosen as u64;
         self.opened += opened as u64;
         self.lists += 1;
     }
@@ -117,15 +117,18 @@ impl Turns {
         let turn =
             self.each.entry(inode).or_insert_with(|| Turn { far, looks: Vec::new(), first: last, last });
         turn.last = last;
-        turn.looks.push(Look { round: self.looked, speaker: now.last_speaker(), since_own_ms: now.sent_ms });
+        let (since_own_ms, since_peer_ms) = (now.sent_ms, now.received_ms);
+        let speaker = now.last_speaker();
+        turn.looks.push(Look { round: self.looked, speaker, since_own_ms, since_peer_ms });
     }
 
     /// What was seen of the connections to an address: looks, those at which its answer was waited for, at how many of them at
     /// a time, and how long it had been then on average.
     pub(super) fn at(&self, remote: SocketAddr, asked: Asked) -> Asked {
         let those = || self.each.values().filter(move |turn| turn.far == Far::Server(remote));
+        let talks = those().filter(|turn| turn.is_talk(self.looked, |segments| segments.received));
         let (mut since_ms, mut rounds) = (0, BTreeMap::<u32, u64>::new());
-        for look in those().flat_map(|turn| turn.looks_after(Speaker::Own)) {
+        for look in talks.flat_map(|turn| turn.looks_after(|speaker| speaker == Speaker::Own)) {
             since_ms += u64::from(look.since_own_ms);
             *rounds.entry(look.round).or_default() += 1;
         }
@@ -133,35 +136,45 @@ impl Turns {
         Asked {
             looks: those().map(|turn| turn.looks.len() as u64).sum(),
             looks_awaiting,
-            most_awaiting: rounds.values().copied().max().unwrap_or(0),
+            most_awaiting: most(rounds.into_values().collect()),
             rounds: u64::from(self.looked),
             awaited_ms: since_ms as f64 / looks_awaiting.max(1) as f64,
             ..asked
         }
     }
 
-    /// What was seen of the connections that the target accepted, in so many seconds; none where there were none.
-    pub(super) fn serving(&self, seconds: f64) -> Option<Serving> {
+    /// What was seen of the connections that the target accepted; none where there were none.
+    pub(super) fn serving(&self) -> Option<Serving> {
         let clients = || self.each.values().filter(|turn| turn.far == Far::Client);
         let looks: u64 = clients().map(|turn| turn.looks.len() as u64).sum();
-        let counted =
-            clients().filter(|turn| turn.last.sent != turn.first.sent || turn.seen_last() < self.looked);
-        let looks_owed = counted.map(|turn| turn.looks_but(Speaker::Own)).sum();
-        let received = |turn: &Turn| u64::from(turn.last.received.wrapping_sub(turn.first.received));
-        let segments: u64 = clients().map(received).sum();
-        let each_stands_for = self.accepted as f64 / self.chosen.max(1) as f64;
+        let talks = clients().filter(|turn| turn.is_talk(self.looked, |segments| segments.sent));
+        let (mut looks_owed, mut since_ms) = (0, 0);
+        for look in talks.flat_map(|turn| turn.looks_after(|speaker| speaker != Speaker::Own)) {
+            looks_owed += 1;
+            since_ms += u64::from(look.since_peer_ms);
+        }
         let opened = || self.each.values().filter(|turn| turn.far != Far::Client);
         let of_opened: u64 = opened().map(|turn| turn.looks.len() as u64).sum();
-        let at_most: u64 = opened().map(|turn| turn.looks_but(Speaker::Peer)).sum();
+        let at_most = opened().flat_map(|turn| turn.looks_after(|speaker| speaker != Speaker::Peer)).count();
         let mean = |connections: u64| connections as f64 / self.lists.max(1) as f64;
-        (looks > 0 && seconds > 0.0).then(|| Serving {
+        (looks > 0).then(|| Serving {
             connections: mean(self.accepted),
             looks,
             looks_owed,
-            requests_per_s: segments as f64 * each_stands_for / seconds,
+            owed_ms: since_ms as f64 / looks_owed.max(1) as f64,
             awaiting: mean(self.opened) * at_most as f64 / of_opened.max(1) as f64,
         })
     }
+}
+
+/// Part of the looks that may have found more: somebody else asks now and then whether a server is there.
+const RARE: f64 = 0.05;
+
+/// The most of these, but for rare ones.
+fn most(mut counts: Vec<u64>) -> u64 {
+    counts.sort_unstable();
+    let rare = (RARE * counts.len() as f64) as usize;
+    counts.len().checked_sub(rare + 1).map_or(0, |last| counts[last])
 }
 
 #[cfg(test)]
@@ -178,31 +191,37 @@ mod tests {
         socket::Sending { sent_ms, received_ms, segments_sent, segments_received, ..Default::default() }
     }
 
-    /// Planted faults: a client that is never answered counts; one that hung up before the end does not; looks at clients
+    /// Planted faults: a client that is never answered counts, or who never answers; one that hung up before the end does not; looks at clients
     /// and servers mixed.
     #[test]
     fn answers_are_owed_to_clients_and_awaited_from_servers() {
         let mut turns = Turns::default();
-        turns.listed((40, 4), 10);
+        turns.listed(40, 10);
         for look in 0..10 {
             turns.begin_look();
             turns.take(1, Far::Client, &spoke(look == 5, look));
             turns.take(2, Far::Client, &spoke(false, 7));
             turns.take(3, SERVER, &spoke(look != 5, look));
+            // A log, to which nobody says anything.
+            turns.take(5, SERVER, &spoke(true, 1));
             if look < 5 {
                 turns.take(4, Far::Client, &spoke(false, 1));
             }
         }
-        let serving = turns.serving(2.0).unwrap();
+        let serving = turns.serving().unwrap();
         assert_eq!((serving.looks, serving.looks_owed), (25, 9 + 5));
-        // Nine segments, each for ten of such connections, in two seconds.
-        assert_eq!((serving.connections, serving.requests_per_s), (40.0, 45.0));
-        assert_eq!(serving.awaiting, 9.0);
+        assert_eq!((serving.connections, serving.owed_ms), (40.0, 10.0));
+        assert_eq!(
+            serving.awaiting, 9.5,
+            "of two connections, one of which is asked once more and once less"
+        );
         let Far::Server(remote) = SERVER else { unreachable!() };
         let asked = turns.at(remote, Asked { connections: 1.0, ..Asked::default() });
-        assert_eq!((asked.looks, asked.looks_awaiting, asked.awaited_ms), (10, 9, 10.0));
+        assert_eq!((asked.looks, asked.looks_awaiting, asked.awaited_ms), (20, 9, 10.0));
         assert_eq!((asked.most_awaiting, asked.rounds), (1, 10));
-        assert_eq!(Turns::default().serving(2.0), None);
+        assert_eq!(Turns::default().serving(), None);
+        assert_eq!([most(vec![3; 20]), most(vec![1, 2, 3]), most(Vec::new())], [3, 3, 0]);
+        assert_eq!(most([vec![2; 39], vec![9]].concat()), 2, "once in forty looks");
     }
 
     /// Planted faults: what lies within a tick is nobody's (`within_a_tick` without its first or second arm); one acknowledgement
@@ -211,7 +230,7 @@ mod tests {
     fn within_a_tick_it_is_the_turn_of_who_acknowledges_without_a_word() {
         let looked = |bare_sent: u32, bare_received: u32| {
             let mut turns = Turns::default();
-            turns.listed((1, 1), 1);
+            turns.listed(1, 1);
             for look in 0..10 {
                 turns.begin_look();
                 let [segments_sent, segments_received] = [look; 2];
@@ -223,7 +242,7 @@ mod tests {
             }
             let Far::Server(remote) = SERVER else { unreachable!() };
             let asked = turns.at(remote, Asked { connections: 1.0, ..Asked::default() });
-            let serving = turns.serving(2.0).unwrap();
+            let serving = turns.serving().unwrap();
             (asked.looks_awaiting, asked.awaited_ms, serving.looks_owed, serving.awaiting)
         };
         assert_eq!(looked(0, 1), (10, 12.0, 0, 1.0), "each asks at once and waits");

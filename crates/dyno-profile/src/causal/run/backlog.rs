@@ -2,11 +2,12 @@
 //! from outside, and in windows without pauses among the others it hardly does. Then somebody outside says how much there is
 //! to do (an open load, a limit that lets what was missed be fetched later), and in such windows it shows how fast it can
 //! work off what it has missed, which nobody waits for otherwise. Who is asked by as many clients as ever
-//! has none of it left after milliseconds. Pure.
+//! has no more of it than that. Pure.
 
 use dyno_measure::student::chance;
 
 use super::mean::Mean;
+use super::measured::excluded;
 use crate::causal::rig::window::Window;
 
 /// Waits for something outside per visit, left alone, from which on they say something.
@@ -34,19 +35,37 @@ pub(super) fn backlog<'w>(
     before: impl Iterator<Item = &'w Window>,
     since: impl Iterator<Item = &'w Window>,
 ) -> Option<Backlog> {
-    let (before, since) = (waits(before)?, waits(since)?);
+    let (before, since) = (Waits::of(before)?, Waits::of(since)?);
     let variance = |mean: &Mean| mean.sd.max(SPREAD_MIN).powi(2) / mean.n as f64;
-    let error = (variance(&before) + variance(&since)).sqrt();
-    let freedom = (before.n + since.n) as f64 - 2.0;
-    let is_less = since.mean <= LEFT_MAX * before.mean
-        && chance((before.mean - since.mean) / error, freedom) < CHANCE_MAX;
-    (before.mean >= BEFORE_MIN && is_less).then_some(Backlog { before: before.mean, since: since.mean })
+    let (a, b) = (&before.per_visit, &since.per_visit);
+    let error = (variance(a) + variance(b)).sqrt();
+    // Of the fewer of them, which vary by themselves.
+    let freedom = a.n.min(b.n) as f64 - 1.0;
+    // Who becomes faster by himself waits more rarely per visit, and as often per second for what is no work.
+    let is_less = b.mean <= LEFT_MAX * a.mean
+        && since.per_second <= LEFT_MAX * before.per_second
+        && chance((a.mean - b.mean) / error, freedom) < CHANCE_MAX;
+    (a.mean >= BEFORE_MIN && is_less).then_some(Backlog { before: a.mean, since: b.mean })
 }
 
-fn waits<'w>(windows: impl Iterator<Item = &'w Window>) -> Option<Mean> {
-    let counts = windows.filter(|window| window.visits >= VISITS_MIN);
-    let each: Vec<f64> = counts.map(|window| window.outer_wakes as f64 / window.visits as f64).collect();
-    Mean::of(&each)
+/// Waits for something outside in windows that count.
+struct Waits {
+    per_visit: Mean,
+    per_second: f64,
+}
+
+impl Waits {
+    fn of<'w>(windows: impl Iterator<Item = &'w Window>) -> Option<Waits> {
+        let counts = windows.filter(|window| window.visits >= VISITS_MIN && excluded(window).is_none());
+        let (mut each, mut waits, mut ns) = (Vec::new(), 0, 0);
+        for window in counts {
+            each.push(window.outer_wakes as f64 / window.visits as f64);
+            waits += window.outer_wakes;
+            ns += window.length_ns;
+        }
+        let per_second = 1e9 * waits as f64 / ns.max(1) as f64;
+        Some(Waits { per_visit: Mean::of(&each)?, per_second })
+    }
 }
 
 #[cfg(test)]
@@ -54,7 +73,15 @@ mod tests {
     use super::*;
 
     fn windows(waits: &[u64]) -> Vec<Window> {
-        waits.iter().map(|waits| Window { visits: 10, outer_wakes: *waits, ..Window::default() }).collect()
+        waits
+            .iter()
+            .map(|waits| Window {
+                visits: 10,
+                outer_wakes: *waits,
+                length_ns: 1_000_000,
+                ..Window::default()
+            })
+            .collect()
     }
 
     /// Planted faults: no `LEFT_MAX`; no `BEFORE_MIN`; windows with one visit count.

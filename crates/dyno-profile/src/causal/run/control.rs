@@ -9,7 +9,7 @@
 //! asks [`Control::found`].
 
 use dyno_measure::stats;
-use dyno_measure::student::chance;
+use dyno_measure::student::{chance, student};
 use dyno_record::causal::{self as record, Metric};
 
 use super::mean::{Mean, VALUES_MIN};
@@ -26,6 +26,12 @@ const OPEN: f64 = 0.3;
 /// may fill.
 const FILLED_MIN: f64 = 0.005;
 const FILLED_ALIKE: f64 = 2.0;
+/// Part of the time that a target which is paced from outside may rest at most without being told from one that is not.
+const REST_OPEN: f64 = 0.02;
+/// Part of its waits for something outside, per visit, that one keeps among pauses which is not paced by what it waits for,
+/// and that is left to one which has used up all that it rests.
+const WAITS_KEPT: f64 = 0.9;
+const WAITS_LOST: f64 = 0.2;
 /// Pairs of each size before the first site, and those that are enough.
 const PAIRS_FIRST: usize = 6;
 const PAIRS_MAX: usize = 24;
@@ -34,6 +40,8 @@ const PAIRS_MAX: usize = 24;
 const FIRST_SHARE: f64 = 0.12;
 const LEAST_SHARE: f64 = 1.0 / 3.0;
 const BUDGET_SHARE: f64 = 0.05;
+/// And of all where it is open whether the target is paced: nothing can be claimed before that is known.
+const OPEN_SHARE: f64 = 0.2;
 /// Least share of the time that must have been inserted: of less nothing can be told.
 const INSERTED_MIN: f64 = 0.02;
 /// How often chance alone may be taken for an artefact, and how far pairs differ at least: a clock has no spread.
@@ -50,7 +58,11 @@ const OWN_PACE: f64 = 0.1;
 pub(super) struct Control {
     /// With pauses of each of `PERCENTS`.
     sizes: [Pairs; 2],
-    smaller: Smaller,
+    /// Left alone it waits for something outside: both sizes are tried then, in turns.
+    waits_outside: bool,
+    /// The greater pauses leave it open whether it is paced: they may be too long for it, and the smaller ones are tried in
+    /// their place.
+    is_small: bool,
     /// The rig has no such windows.
     is_unable: bool,
     spent_ns: u64,
@@ -65,18 +77,9 @@ struct Pairs {
     inserted: Vec<f64>,
     /// By how much visits became rarer by the clock.
     fell: Vec<f64>,
-}
-
-/// What the smaller pauses are for.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Smaller {
-    /// They are not tried.
-    #[default]
-    None,
-    /// Whether they fill as much of the time as the greater ones.
-    Beside,
-    /// The greater ones leave it open whether it is paced: they may be too long for it.
-    Instead,
+    /// Waits for something outside and visits, without pauses and with them.
+    waits: [u64; 2],
+    visits: [u64; 2],
 }
 
 /// What the control says.
@@ -91,22 +94,36 @@ pub(super) struct Found {
     pub(super) inserted_percent: f64,
     pub(super) fell_percent: f64,
     pub(super) pairs: usize,
-    /// What pauses of both sizes fill, where both were tried and fill something.
-    pub(super) filled: Option<Filled>,
+    pub(super) rest: Rest,
+    /// The same of the smaller pauses, where they were tried beside.
+    smaller: Option<[f64; 2]>,
 }
 
-/// Time that pauses fill that nobody needed: the target rested in it.
+/// Whether pauses fill time that nobody needed, because work comes in by itself and the target rests beside it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Filled {
-    /// Percent of the time, by the smaller and by the greater ones.
-    pub(super) percent: [f64; 2],
-    /// It is the same for both, and not the same part of each: so much is left over beside the work that comes in.
-    pub(super) is_rest: bool,
-    /// Nothing says that it is not so.
-    pub(super) may_be_rest: bool,
+pub(super) enum Rest {
+    /// It waits for nothing outside.
+    NotAsked,
+    /// They do not, or it is too little to tell.
+    None,
+    /// That is open. What the smaller and the greater ones fill, percent of the time, where both were tried.
+    Open(Option<[f64; 2]>),
+    /// They do: they fill the same time, and not the same part of each.
+    Told([f64; 2]),
 }
 
 impl Control {
+    /// Left alone the target waits for something outside, or not. Said before the first pair.
+    pub(super) fn begin(&mut self, waits_outside: bool) {
+        debug_assert!(self.sizes.iter().all(|pairs| pairs.artefacts.is_empty()), "it has not begun");
+        self.waits_outside = waits_outside;
+    }
+
+    /// How many of the sizes are tried.
+    fn tried(&self) -> u32 {
+        if self.waits_outside { 2 } else { 1 }
+    }
+
     /// Whether another pair is worth its time, `pair_ns` long, when so much of a budget is spent.
     pub(super) fn wants_more(&self, pair_ns: u64, spent_ns: u64, budget_ns: u64) -> bool {
         let of_size = self.sizes[self.next()].artefacts.len();
@@ -114,28 +131,27 @@ impl Control {
             return false;
         }
         let share = |ns: u64, of: u64| ns as f64 / of.max(1) as f64;
+        let first_share = FIRST_SHARE * f64::from(self.tried());
         // Where visits are rare windows are long: then so few pairs are worth what they take, or none.
-        let missing = VALUES_MIN.checked_sub(of_size).filter(|missing| *missing > 0);
-        if let Some(missing) = missing.filter(|_| self.smaller != Smaller::Beside) {
+        if of_size < VALUES_MIN {
+            let all = self.tried() as usize * VALUES_MIN;
+            let had: usize = self.sizes.iter().map(|pairs| pairs.artefacts.len().min(VALUES_MIN)).sum();
+            let missing = all.saturating_sub(had).max(1) as u64;
             // One of them may be lost.
-            let least = share(pair_ns * (VALUES_MIN + 1) as u64, budget_ns).min(LEAST_SHARE);
-            return share(self.spent_ns + pair_ns * missing as u64, budget_ns) <= least.max(FIRST_SHARE);
+            let least = share(pair_ns * (all + 1) as u64, budget_ns).min(LEAST_SHARE);
+            return share(self.spent_ns + pair_ns * missing, budget_ns) <= least.max(first_share);
         }
         if of_size < PAIRS_FIRST {
-            let sizes = if self.smaller == Smaller::Beside { 2.0 } else { 1.0 };
-            return share(self.spent_ns + pair_ns, budget_ns) <= sizes * FIRST_SHARE;
+            return share(self.spent_ns + pair_ns, budget_ns) <= first_share;
         }
-        share(self.spent_ns, spent_ns) <= BUDGET_SHARE
+        let is_open = self.found().is_some_and(|found| matches!(found.rest, Rest::Open(_)));
+        share(self.spent_ns, spent_ns) <= if is_open { OPEN_SHARE } else { BUDGET_SHARE }
     }
 
     /// Which size comes next: of two that are compared the one that was tried less often.
     fn next(&self) -> usize {
         let [greater, smaller] = self.sizes.each_ref().map(|pairs| pairs.artefacts.len());
-        match self.smaller {
-            Smaller::None => 0,
-            Smaller::Beside => usize::from(smaller < greater),
-            Smaller::Instead => 1,
-        }
+        usize::from(if self.waits_outside { smaller < greater } else { self.is_small })
     }
 
     /// Whether it was wanted and there was no time for it.
@@ -148,18 +164,14 @@ impl Control {
         self.is_unable || self.sizes[self.next()].artefacts.len() >= PAIRS_FIRST
     }
 
-    /// Looks with smaller pauses too where the greater ones do not say all: in their place where they leave it open, beside
-    /// them where the target waits for something outside.
-    fn look_closer(&mut self, waits_outside: bool) {
-        let is_first = self.smaller == Smaller::None && self.sizes[0].artefacts.len() == PAIRS_FIRST;
-        let Some(found) = self.found().filter(|found| is_first && !found.is_paced() && !found.is_dear())
-        else {
-            return;
-        };
-        if found.interval[1].max(found.artefact) > OPEN {
-            *self = Control { smaller: Smaller::Instead, ..Control::default() };
-        } else if waits_outside {
-            self.smaller = Smaller::Beside;
+    /// Begins anew with smaller pauses where the greater ones say neither.
+    fn look_closer(&mut self) {
+        let is_first = !self.waits_outside && !self.is_small && self.sizes[0].artefacts.len() == PAIRS_FIRST;
+        let is_open = self
+            .found()
+            .is_some_and(|found| !found.is_paced() && !found.is_dear() && found.interval[1] > OPEN);
+        if is_first && is_open {
+            *self = Control { is_small: true, ..Control::default() };
         }
     }
 
@@ -168,7 +180,7 @@ impl Control {
         &mut self,
         rig: &mut dyn Rig,
         (span, metric): (Span, Metric),
-        (is_null_first, waits_outside): (bool, bool),
+        is_null_first: bool,
         nulls: &mut Vec<Window>,
     ) -> Result<(), Error> {
         let size = self.next();
@@ -185,7 +197,7 @@ impl Control {
             self.sizes[size].add(null, alike, metric);
         }
         nulls.extend(null);
-        self.look_closer(waits_outside);
+        self.look_closer();
         Ok(())
     }
 
@@ -195,8 +207,11 @@ impl Control {
 
     /// What it says; `None` where it could not be asked.
     pub(super) fn found(&self) -> Option<Found> {
-        let pairs = &self.sizes[usize::from(self.smaller == Smaller::Instead)];
-        let mean = Mean::of(&pairs.artefacts)?;
+        let means = self.sizes.each_ref().map(|pairs| Mean::of(&pairs.artefacts));
+        // Either size shows a pace: one is too long for it, or says little.
+        let is_paced = |mean: &Option<Mean>| mean.is_some_and(|mean| mean.mean >= PACED && is_real(&mean));
+        let size = if self.is_small || is_paced(&means[1]) && !is_paced(&means[0]) { 1 } else { 0 };
+        let (pairs, mean) = (&self.sizes[size], means[size]?);
         debug_assert_eq!(pairs.inserted.len(), pairs.artefacts.len(), "a pair gives one of each");
         Some(Found {
             artefact: mean.mean,
@@ -205,27 +220,32 @@ impl Control {
             inserted_percent: 100.0 * stats::mean(&pairs.inserted),
             fell_percent: 100.0 * stats::mean(&pairs.fell),
             pairs: mean.n,
-            filled: self.filled(),
+            rest: if self.waits_outside { self.rest(means) } else { Rest::NotAsked },
+            smaller: means[1].filter(|_| self.waits_outside).map(|mean| mean.interval()),
         })
     }
 
-    /// What pauses of both sizes fill. Where a target takes as long as it takes they fill a part of themselves, if anything;
-    /// where work comes in by itself they fill what it rests.
-    fn filled(&self) -> Option<Filled> {
-        let of = |size: usize| Mean::of(&self.sizes[size].artefacts);
-        let (greater, smaller) = (of(0)?, of(1)?);
-        let inserted = [1, 0].map(|size| stats::mean(&self.sizes[size].inserted));
-        let percent = [smaller.mean * inserted[0], greater.mean * inserted[1]];
-        if percent[0].max(percent[1]) < FILLED_MIN || ![smaller, greater].iter().any(is_real) {
-            return None;
-        }
+    /// Where a target takes as long as it takes, pauses of both sizes fill the same part of themselves, if anything; where
+    /// work comes in by itself they fill what it rests, and it no longer waits for work.
+    fn rest(&self, means: [Option<Mean>; 2]) -> Rest {
+        let [Some(greater), Some(smaller)] = means else { return Rest::Open(None) };
+        let [of_greater, of_smaller] = self.sizes.each_ref().map(|pairs| stats::mean(&pairs.inserted));
+        let filled = [smaller.mean * of_smaller, greater.mean * of_greater];
+        let percent = filled.map(|part| 100.0 * part);
+        let is_filled = filled.iter().any(|part| *part >= FILLED_MIN)
+            && [smaller, greater].iter().any(|mean| mean.mean > 0.0 && is_real(mean));
         let is_same_part = !exceeds((&smaller, 1.0), (&greater, 1.0));
-        let is_more = exceeds((&greater, inserted[1]), (&smaller, inserted[0]));
-        Some(Filled {
-            percent: percent.map(|part| 100.0 * part),
-            is_rest: !is_same_part && percent[1] <= FILLED_ALIKE * percent[0],
-            may_be_rest: !is_more,
-        })
+        if is_filled && !is_same_part && filled[1] <= FILLED_ALIKE * filled[0] {
+            return Rest::Told(percent);
+        }
+        // Who waits no more has used up all that it rests: that greater pauses fill more of it means little then.
+        let waits_kept = self.sizes[0].waits_kept();
+        let is_more = exceeds((&greater, of_greater), (&smaller, of_smaller)) && waits_kept > WAITS_LOST;
+        let at_most = upper(&[(&smaller, of_smaller), (&greater, of_greater)]);
+        if is_more || at_most < REST_OPEN || waits_kept >= WAITS_KEPT {
+            return Rest::None;
+        }
+        Rest::Open(Some(percent))
     }
 }
 
@@ -242,7 +262,26 @@ impl Pairs {
         self.artefacts.push((1.0 - of_alike / of_null) / inserted);
         self.inserted.push(inserted);
         self.fell.push(1.0 - before.period_ns / (paused.period_ns / (1.0 - inserted)));
+        for (at, window) in [null, alike].into_iter().enumerate() {
+            self.waits[at] += window.outer_wakes;
+            self.visits[at] += window.visits;
+        }
     }
+
+    /// The part of its waits for something outside, per visit, that is left with pauses.
+    fn waits_kept(&self) -> f64 {
+        let [without, with] = [0, 1].map(|at| self.waits[at] as f64 / self.visits[at].max(1) as f64);
+        if without > 0.0 { with / without } else { 1.0 }
+    }
+}
+
+/// The end of the 95 % interval of what is one figure, measured by several means, each as many times as said.
+fn upper(means: &[(&Mean, f64)]) -> f64 {
+    let n: f64 = means.iter().map(|(mean, _)| mean.n as f64).sum();
+    let mean = means.iter().map(|(mean, times)| mean.n as f64 * times * mean.mean).sum::<f64>() / n;
+    let variance = |mean: &Mean, times: f64| mean.n as f64 * (times * mean.sd.max(SPREAD_MIN)).powi(2);
+    let error = means.iter().map(|(mean, times)| variance(mean, *times)).sum::<f64>().sqrt() / n;
+    mean + student(stats::Z_95, n - means.len() as f64) * error
 }
 
 /// Whether one mean is greater than another, each as many times as said, and more than chance makes it.
@@ -262,13 +301,14 @@ fn is_real(mean: &Mean) -> bool {
 impl Found {
     /// Pauses hardly make visits rarer: something outside says when they come.
     pub(super) fn is_paced(&self) -> bool {
-        self.is_real && self.artefact >= PACED || self.filled.is_some_and(|filled| filled.is_rest)
+        self.is_real && self.artefact >= PACED
     }
 
-    /// Visits become rarer by all that is inserted: whoever else takes part waits for the target as long as it works.
+    /// Visits become rarer by all that is inserted, by much and by little: whoever else takes part waits for the target as
+    /// long as it works.
     pub(super) fn is_own_pace(&self) -> bool {
-        self.interval.iter().all(|end| end.abs() <= OWN_PACE)
-            && !self.filled.is_some_and(|filled| filled.may_be_rest)
+        let is_nothing = |interval: [f64; 2]| interval.iter().all(|end| end.abs() <= OWN_PACE);
+        is_nothing(self.interval) && self.smaller.is_some_and(is_nothing) && self.rest == Rest::None
     }
 
     /// Pauses cost the target more than they last.
@@ -306,15 +346,9 @@ impl Found {
     pub(super) fn of_quarter(artefact: f64, half_width: f64) -> Found {
         let interval = [artefact - half_width, artefact + half_width];
         let is_real = artefact.abs() > half_width;
-        Found {
-            artefact,
-            interval,
-            is_real,
-            inserted_percent: 25.0,
-            fell_percent: 25.0,
-            pairs: 6,
-            filled: None,
-        }
+        let (inserted_percent, fell_percent, pairs) = (25.0, 25.0, 6);
+        let (rest, smaller) = (Rest::None, Some(interval));
+        Found { artefact, interval, is_real, inserted_percent, fell_percent, pairs, rest, smaller }
     }
 }
 
@@ -365,38 +399,73 @@ mod tests {
                 Metric::Throughput,
             );
         }
-        control.look_closer(false);
-        assert_eq!(control.smaller, Smaller::Instead);
-        assert!(control.found().is_none() && !control.has_begun());
+        control.look_closer();
+        assert!(control.is_small && control.found().is_none() && !control.has_begun());
         for _ in 0..6 {
             control.sizes[1].add(&window(1_000_000, 0), &window(1_000_000, 10_000_000), Metric::Throughput);
         }
-        control.look_closer(false);
+        control.look_closer();
         assert!(control.found().is_some_and(|found| found.is_paced()));
     }
 
-    /// Planted faults: the smaller pauses not asked (`filled` that is none); the same part of each taken for the same time
-    /// (`is_same_part` always false); what is left open told for sure (`may_be_rest` never).
+    /// Planted faults: the smaller pauses not asked (`rest` that is always none); the same part of each taken for the same time
+    /// (`is_same_part` always false); what is open taken for none; waits not asked (`waits_kept` always 1, always 0).
     #[test]
     fn what_pauses_of_both_sizes_fill_alike_is_what_a_target_rests() {
-        // Of a million, in pairs that differ by a part of it.
-        let filled = |greater: f64, smaller: f64, spread: f64| {
-            let mut control = Control { smaller: Smaller::Beside, ..Control::default() };
+        // Of a million, in pairs that differ by a part of it; with pauses it waits for something outside so often a visit.
+        let control = |greater: f64, smaller: f64, spread: f64, waits: u64| {
+            let mut control = Control { waits_outside: true, ..Control::default() };
             for (size, inserted, saved) in [(0, 0.25, greater), (1, 0.1, smaller)] {
                 for off in [-1.0, 1.0, 0.0, 1.0, -1.0, 0.0] {
                     let period = 1e6 * (1.0 - saved + off * spread) / (1.0 - inserted);
                     let paused = window(period as u64, (inserted * 100.0 * period) as u64);
-                    control.sizes[size].add(&window(1_000_000, 0), &paused, Metric::Throughput);
+                    let paused = Window { outer_wakes: waits, ..paused };
+                    let null = Window { outer_wakes: 100, ..window(1_000_000, 0) };
+                    control.sizes[size].add(&null, &paused, Metric::Throughput);
                 }
             }
-            control.found().unwrap().filled
+            control
         };
-        let told = |filled: Option<Filled>| filled.map(|filled| (filled.is_rest, filled.may_be_rest));
-        assert_eq!(told(filled(0.05, 0.05, 0.005)), Some((true, true)), "5 % are left over");
-        assert_eq!(told(filled(0.05, 0.02, 0.005)), Some((false, false)), "a fifth of each");
-        assert_eq!(told(filled(0.02, 0.02, 0.05)), None, "nothing is sure to be filled");
-        assert_eq!(told(filled(0.04, 0.03, 0.012)), Some((false, true)), "either");
-        assert_eq!(told(filled(0.0, 0.0, 0.005)), None, "a target of its own pace");
+        let rest = |greater, smaller, spread, waits| {
+            let rest = control(greater, smaller, spread, waits).found().unwrap().rest;
+            match rest {
+                Rest::NotAsked => "not asked",
+                Rest::None => "none",
+                Rest::Open(_) => "open",
+                Rest::Told(_) => "told",
+            }
+        };
+        assert_eq!(rest(0.05, 0.05, 0.005, 0), "told", "5 % are left over");
+        assert_eq!(rest(0.05, 0.02, 0.005, 50), "none", "a fifth of each");
+        assert_eq!(rest(0.05, 0.02, 0.005, 0), "open", "and it waits no more");
+        assert_eq!(rest(0.04, 0.03, 0.012, 0), "open", "either");
+        assert_eq!(rest(0.04, 0.03, 0.012, 100), "none", "it waits as often as ever");
+        assert_eq!(rest(0.01, 0.01, 0.05, 0), "open", "too noisy to tell");
+        assert_eq!(rest(0.0, 0.0, 0.005, 0), "none", "of its own pace");
+        let mut few = control(0.05, 0.05, 0.005, 0);
+        few.sizes[1].artefacts.truncate(2);
+        few.sizes[1].inserted.truncate(2);
+        assert_eq!(few.found().unwrap().rest, Rest::Open(None), "who was not asked has not answered");
+        assert!(control(0.0, 0.0, 0.002, 100).found().unwrap().is_own_pace());
+        assert!(!control(0.01, 0.01, 0.002, 100).found().unwrap().is_own_pace(), "a tenth of the smaller");
+    }
+
+    /// Planted fault: no more than the share of one size.
+    #[test]
+    fn both_sizes_have_their_pairs_where_a_target_waits_for_something_outside() {
+        let pairs = |pair_ns: u64| {
+            let mut control = Control { waits_outside: true, ..Control::default() };
+            while control.wants_more(pair_ns, control.spent_ns, 1_000) {
+                let paused = window(1_333_000, 25 * 1_333_000);
+                let size = control.next();
+                control.sizes[size].add(&window(1_000_000, 0), &paused, Metric::Throughput);
+                control.spend(pair_ns);
+            }
+            (control.sizes.each_ref().map(|pairs| pairs.artefacts.len()), control.is_missing())
+        };
+        assert_eq!([18, 30].map(pairs), [([6, 6], false), ([4, 4], false)]);
+        assert_eq!(pairs(50), ([3, 3], false));
+        assert_eq!(pairs(60), ([0, 0], true), "nothing is begun that says nothing");
     }
 
     /// Planted fault: the share of the six first pairs, in which three of long windows have no room, and then there is none.

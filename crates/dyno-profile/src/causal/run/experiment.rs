@@ -12,7 +12,7 @@ use dyno_record::causal::Treatment as OfSite;
 use super::asked::{Asked, RoundEvent};
 use super::backlog::{Backlog, backlog};
 use super::carryover::{Carryover, carryover, drift, recovered_after};
-use super::case::OUTER_WAKES_PER_VISIT;
+use super::case::{OUTER_WAKES_PER_SECOND, OUTER_WAKES_PER_VISIT};
 use super::control::Control;
 use super::hand_off;
 use super::lost::{self, Lost};
@@ -232,6 +232,7 @@ impl<'a> Experiment<'a> {
         self.baseline = self.undisturbed(self.length.baseline(self.asked.budget))?;
         self.see_whole()?;
         self.paused_from = self.nulls.len();
+        self.control.begin(self.waits_outside());
         while !self.control.has_begun() && self.try_control()? {}
         self.suit_time();
         loop {
@@ -270,9 +271,7 @@ impl<'a> Experiment<'a> {
             return Ok(false);
         }
         let is_null_first = self.rng.coin();
-        let waits_outside = self.waits_outside();
-        let order = (is_null_first, waits_outside);
-        self.control.pair(self.rig, (span, self.asked.metric), order, &mut self.nulls)?;
+        self.control.pair(self.rig, (span, self.asked.metric), is_null_first, &mut self.nulls)?;
         self.control.spend((self.clock)() - begun_ns);
         Ok(true)
     }
@@ -281,7 +280,10 @@ impl<'a> Experiment<'a> {
     fn waits_outside(&self) -> bool {
         let alone = &self.nulls[..self.paused_from];
         let count = |of: fn(&Window) -> u64| alone.iter().map(of).sum::<u64>() as f64;
-        count(|window| window.outer_wakes) >= OUTER_WAKES_PER_VISIT * count(|window| window.visits)
+        let waits = count(|window| window.outer_wakes);
+        // Of a batch for each tick many visits come of one wait.
+        let per_second = 1e9 * waits / count(|window| window.length_ns).max(1.0);
+        waits >= OUTER_WAKES_PER_VISIT * count(|window| window.visits) || per_second >= OUTER_WAKES_PER_SECOND
     }
 
     /// Windows without delays since the first pause.

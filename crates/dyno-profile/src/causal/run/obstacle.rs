@@ -2,6 +2,7 @@
 //! order in which it would mislead most. Pure.
 
 use super::case::Case;
+use super::control::Rest;
 use super::schedule::ROUNDS_MIN;
 
 /// Pauses due at windows' ends, of all that was inserted, from which on the correction for them is guesswork.
@@ -54,8 +55,7 @@ fn outside(case: &Case<'_>) -> Option<String> {
         ));
     }
     if let Some(control) = case.control {
-        if let Some(filled) = control.filled.filter(|filled| filled.is_rest) {
-            let [smaller, greater] = filled.percent;
+        if let Rest::Told([smaller, greater]) = control.rest {
             return Some(format!(
                 "paced from outside: pauses of 10 % of the time for all threads alike fill {smaller:.1} % of it, and those of 25 % {greater:.1} %: so much is left over beside the work that comes in"
             ));
@@ -73,7 +73,7 @@ fn outside(case: &Case<'_>) -> Option<String> {
             let why = if case.throttled > 0 {
                 "a quota of CPU time, which they use up"
             } else {
-                "they cost more than they last, as where a quota of CPU time is used up"
+                "they cost more than they last, as where a quota of CPU time is used up, or the beat of a clock is missed"
             };
             return Some(format!("{alike}: {why}"));
         }
@@ -136,8 +136,12 @@ fn missed(case: &Case<'_>, share: f64) -> String {
 /// Every figure is biased.
 fn biased(case: &Case<'_>) -> Option<String> {
     let credibility = case.credibility;
-    // Of one who takes turns with its client the control says that it is waited for.
-    let is_own_pace = case.control.is_some_and(|control| control.is_own_pace());
+    // Of one who takes turns with its client the control says that it is waited for, where a pause is not longer than a turn:
+    // what lies before it meanwhile is no more than that.
+    let pause_us =
+        case.control.map_or(0.0, |control| control.inserted_percent / 100.0 * credibility.period_us);
+    let is_own_pace =
+        case.control.is_some_and(|control| control.is_own_pace()) && pause_us * case.per_second <= 1e6;
     if credibility.load_bound == Some(false) && !is_own_pace {
         return Some(
             "not load-bound: at most requests the target waits for a client, or another process that it waits for, and leaves CPUs free: they are the limit"

@@ -6,6 +6,7 @@
 use dyno_record::causal::{Credibility, Metric, Point, Slope, Verdict};
 
 use super::case::{CHANCE_MAX, Case, OUTER_WAKES_PER_VISIT, WORTH_POINTS};
+use super::control::Rest;
 use super::obstacle::obstacle;
 use super::schedule::{NARROW_POINTS, narrow_enough};
 
@@ -159,15 +160,17 @@ fn impossible(case: &Case<'_>) -> Option<String> {
     })
 }
 
-/// A target that waits for time may be paced by it. Pauses for all alike would tell, or a real slow-down.
+/// A target that waits for time may be paced by it. Pauses for all alike would tell.
 fn unproved(case: &Case<'_>, point: &Point) -> Option<String> {
     if let Some(control) = case.control {
-        if let Some([smaller, greater]) =
-            control.filled.filter(|filled| filled.may_be_rest).map(|filled| filled.percent)
-        {
-            return Some(format!(
-                "pauses of 10 % of the time for all threads alike fill {smaller:.1} % of it, and those of 25 % {greater:.1} %: it may be paced from outside, and rest so long"
-            ));
+        if let Rest::Open(filled) = control.rest {
+            let why = filled.map_or_else(
+                || "pauses of 10 % of the time for all threads alike had no time".to_owned(),
+                |[smaller, greater]| {
+                    format!("pauses of 10 % of the time for all threads alike fill {smaller:.1} % of it, and those of 25 % {greater:.1} %")
+                },
+            );
+            return Some(format!("{why}: it may be paced from outside, and hardly rest; give it more time"));
         }
         let seeming = control.seeming_points(point.inserted_percent);
         return (point.interval_percent[0] <= seeming).then(|| {
@@ -176,7 +179,8 @@ fn unproved(case: &Case<'_>, point: &Point) -> Option<String> {
             )
         });
     }
-    let is_open = case.slow_down.is_none() && outer_wakes_per_visit(case) >= OUTER_WAKES_PER_VISIT;
+    // A real slow-down says little: who hardly rests pays it.
+    let is_open = outer_wakes_per_visit(case) >= OUTER_WAKES_PER_VISIT;
     is_open.then(|| {
         "the target waits for something outside between visits, and whether that paces it could not be tried: it may be paced from outside"
             .to_owned()

@@ -60,8 +60,12 @@ fn none(record: &Causal) -> Headline {
 
 /// What the number above does not mean.
 pub(super) fn limits(record: &Causal) -> Section {
+    let is_answered = record.sites.iter().any(|site| matches!(site.verdict, Verdict::Helps | Verdict::Hurts));
     let load = match record.credibility.load_bound {
         Some(true) => "The target was the limit, not its load.",
+        Some(false) if is_answered => {
+            "The target takes turns with its clients: it waits for them, and they for it. With more of them, or others, it is another target."
+        }
         Some(false) => "The target was not the limit: its clients were. What is faster then waits longer.",
         None => {
             "Whether the target or its load was the limit cannot be told from here; under a load that is not limited by it nothing helps."

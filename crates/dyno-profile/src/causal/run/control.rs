@@ -50,8 +50,8 @@ const SPREAD_MIN: f64 = 0.01;
 /// Part of what is inserted that comes out as a gain, from which on the target is paced from outside, or as a loss, from
 /// which on pauses cost it more than they last.
 const PACED: f64 = 0.5;
-/// Part of it, at most, that may do so where the target says by itself how often visits come.
-const OWN_PACE: f64 = 0.1;
+/// Part of it, at most, that may do so where the target says by itself how often visits come; it is in each interval then.
+const OWN_PACE: f64 = 0.2;
 
 /// The pairs so far.
 #[derive(Debug, Default)]
@@ -447,7 +447,7 @@ mod tests {
         few.sizes[1].inserted.truncate(2);
         assert_eq!(few.found().unwrap().rest, Rest::Open(None), "who was not asked has not answered");
         assert!(control(0.0, 0.0, 0.002, 100).found().unwrap().is_own_pace());
-        assert!(!control(0.01, 0.01, 0.002, 100).found().unwrap().is_own_pace(), "a tenth of the smaller");
+        assert!(!control(0.02, 0.02, 0.002, 100).found().unwrap().is_own_pace(), "a fifth of the smaller");
     }
 
     /// Planted fault: no more than the share of one size.

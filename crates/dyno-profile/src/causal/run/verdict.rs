@@ -457,7 +457,7 @@ mod tests {
             verdict(&Case { credibility: &asleep, control, ..case(&good) }).0
         };
         assert_eq!(told(0.0, 0.05), Verdict::Helps);
-        assert_eq!(told(0.05, 0.1), Verdict::NotMeasurable, "a part of the pauses may be lost on it");
+        assert_eq!(told(0.1, 0.2), Verdict::NotMeasurable, "a part of the pauses may be lost on it");
         assert_eq!(told(0.3, 0.05), Verdict::NotMeasurable, "it rests in a part of them");
         assert_eq!(verdict(&Case { credibility: &asleep, ..case(&good) }).0, Verdict::NotMeasurable);
     }

@@ -9,6 +9,7 @@ case $variant in
         clients=20
         behind=$((port + 1))
         start /usr/bin/python3 "$here/work.py" slow "$behind"
+        port=$behind listening
         ;;
 esac
 start node "$here/work.js" "$variant" "$port"

@@ -32,7 +32,7 @@ S
 bouncer() {
     cat >"$work/bouncer.ini" <<C
 [databases]
-postgres = host=127.0.0.1 port=$port
+postgres = host=127.0.0.1 port=$port user=postgres
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = $((port + 1))

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 
 use dyno_record::observation::{Asked, Queue, Sending, Serving};
 use dyno_sys::proc::HeldSocket;
-use dyno_sys::socket::{self, SockOpt, int_option, is_unread, queue, sending};
+use dyno_sys::socket::{self, Addr, SockOpt, int_option, is_unread, queue, sending};
 use dyno_sys::{Pid, child, proc};
 
 use super::queues::Queues;
@@ -48,6 +48,8 @@ pub(super) struct Watch {
 /// Processes at one end of the connections, and what was seen of each connection, by its inode.
 struct Side {
     processes: Vec<Connections>,
+    /// At which they listen.
+    ports: BTreeSet<u16>,
     /// Far ends of the connections that they opened: those on no port at which one of them listens.
     opened: Vec<SocketAddr>,
     /// How many they accepted.
@@ -199,7 +201,7 @@ impl Side {
             Some(Connections { pid, handle, listeners: Vec::new(), connections: Vec::new() })
         };
         let processes = pids.filter_map(held).collect();
-        Side { processes, opened: Vec::new(), accepted: 0, each: BTreeMap::new() }
+        Side { processes, ports: BTreeSet::new(), opened: Vec::new(), accepted: 0, each: BTreeMap::new() }
     }
 
     /// Lists descriptors anew. A listener that several of them share is kept where it is found first.
@@ -207,12 +209,10 @@ impl Side {
         let pids: Vec<Pid> = self.processes.iter().map(|process| process.pid).collect();
         let all = proc::tcp_held(&pids);
         let sockets = || all.iter().flat_map(|(_, held)| held);
-        let ports: BTreeSet<u16> =
-            sockets().filter(|one| one.listens()).map(|one| one.line.local.port()).collect();
-        let far = |one: &HeldSocket| match ports.contains(&one.line.local.port()) {
-            true => Far::Client,
-            false => Far::Server(one.line.remote),
-        };
+        let listeners = sockets().filter(|one| one.listens());
+        self.ports = listeners.map(|one| one.line.local.port()).collect();
+        let ports = &self.ports;
+        let far = |one: &HeldSocket| Far::of(ports, one.line.local, one.line.remote);
         self.opened.clear();
         self.accepted = 0;
         let mut shared = BTreeSet::new();
@@ -252,11 +252,11 @@ impl Side {
         for process in &self.processes {
             for (one, far) in &process.connections {
                 let Ok(copy) = child::pidfd_getfd(&process.handle, one.fd) else { continue };
-                // Its number may be another connection's by now.
-                if inode(&copy) != Some(one.line.inode) {
-                    continue;
-                }
                 let Ok(now) = sending(&copy) else { continue };
+                let Some(inode) = inode(&copy) else { continue };
+                // Its number may be another connection's by now.
+                let far = if inode == one.line.inode { Some(*far) } else { self.far(&copy) };
+                let Some(far) = far else { continue };
                 let nodelay = int_option(&copy, SockOpt::NoDelay).unwrap_or(0) != 0;
                 // With TCP_NODELAY nothing is kept for an acknowledgement: what is unsent goes at once.
                 let held = now.waits_for_acknowledgement() && !nodelay;
@@ -264,11 +264,21 @@ impl Side {
                 seen.held += u64::from(held);
                 seen.without_nodelay += u64::from(held);
                 let unread = is_unread(&copy).is_ok_and(|unread| unread).then_some(round);
-                self.each.entry(one.line.inode).or_default().take(unread, now.received, held);
-                told(one.line.inode, *far, &now);
+                self.each.entry(inode).or_default().take(unread, now.received, held);
+                told(inode, far, &now);
             }
         }
         seen
+    }
+
+    /// Who is at the far end of a connection that was not listed.
+    fn far(&self, connection: &OwnedFd) -> Option<Far> {
+        let (Ok(Addr::Tcp(local)), Ok(Addr::Tcp(remote))) =
+            (socket::local_addr(connection), socket::peer_addr(connection))
+        else {
+            return None;
+        };
+        Some(Far::of(&self.ports, local, remote))
     }
 }
 
@@ -289,6 +299,7 @@ impl Looked {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use std::os::fd::AsRawFd;
 
     fn looked(rounds: impl Iterator<Item = usize>, received: impl Fn(usize) -> u32) -> Looked {
         let mut one = Looked::default();
@@ -310,6 +321,35 @@ mod tests {
         worker.kill().unwrap();
         worker.wait().unwrap();
         assert_eq!((side.processes.len(), queues), (2, 1));
+    }
+
+    /// Planted faults: whoever has the number is taken for the connection that was listed (`inode` not asked), or is passed over.
+    #[test]
+    fn a_number_that_another_connection_has_by_now_is_looked_at_as_that_one() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let connect = || {
+            let asks = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            (asks, listener.accept().unwrap().0)
+        };
+        let inode_of =
+            |socket: &std::net::TcpStream| inode(&OwnedFd::from(socket.try_clone().unwrap())).unwrap();
+        let (asks, listed) = connect();
+        let (listed_inode, asks_inode) = (inode_of(&listed), inode_of(&asks));
+        let mut side = Side::of(&mut std::iter::once(child::this()));
+        side.list();
+        let (_other_asks, other) = connect();
+        let connections = &mut side.processes[0].connections;
+        // The number of the one that asks, which is taken by one that was accepted.
+        connections.retain(|(one, _)| [listed_inode, asks_inode].contains(&one.line.inode));
+        let asked = connections.iter_mut().find(|(one, _)| one.line.inode == asks_inode).unwrap();
+        assert!(matches!(asked.1, Far::Server(_)));
+        asked.0.fd = other.as_raw_fd();
+        let mut told = Vec::new();
+        side.look(0, |inode, far, _| told.push((inode, far == Far::Client)));
+        told.sort_unstable();
+        let mut wanted = vec![(listed_inode, true), (inode_of(&other), true)];
+        wanted.sort_unstable();
+        assert_eq!(told, wanted);
     }
 
     #[test]

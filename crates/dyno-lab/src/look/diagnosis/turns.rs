@@ -2,7 +2,7 @@
 //!
 //! Called by `sending` for each connection at each look.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use dyno_record::observation::{Asked, Serving};
@@ -15,6 +15,13 @@ pub(super) enum Far {
     Client,
     /// Whom the target asks: it opened the connection to this address.
     Server(SocketAddr),
+}
+
+impl Far {
+    /// By whether somebody listens at the near end, of these ports.
+    pub(super) fn of(ports: &BTreeSet<u16>, local: SocketAddr, remote: SocketAddr) -> Far {
+        if ports.contains(&local.port()) { Far::Client } else { Far::Server(remote) }
+    }
 }
 
 /// All connections that were looked at, by inode.

@@ -19,10 +19,11 @@ fn open_load() -> Program {
 }
 
 /// Two sites in turns for so many percent of each ten milliseconds, nearly all of them, that something outside measures out.
-fn hardly_rests(pace: Step, percent: u64) -> Program {
+/// Each time so many units.
+fn hardly_rests(pace: Step, percent: u64, units: usize) -> Program {
     let mut steps = vec![pace];
     steps.extend([Run(0, percent * 5 * US), Run(1, percent * 5 * US)].repeat(10));
-    steps.push(Visit);
+    steps.extend(vec![Visit; units]);
     program(&[&steps], &[])
 }
 
@@ -116,12 +117,14 @@ fn what_is_paced_and_hardly_rests_is_never_told_that_it_gains() {
         let quiet = [80, 85, 90, 93, 95, 97, 98].map(|percent| (percent, QUIET));
         let noisy = [80, 85, 90, 93].map(|percent| (percent, NOISY));
         for (percent, noise) in quiet.into_iter().chain(noisy) {
-            let program = hardly_rests(pace, percent);
-            let what = format!("{pace:?} {percent} %");
-            let record = profiled(&program, 2, noise, 60, percent);
-            assert_not_wrong(&what, &program, &record, &nothing);
-            for judged in &record.sites {
-                assert!(judged.reason.contains("paced from outside"), "{what}: {}", judged.reason);
+            for units in [1, 100] {
+                let program = hardly_rests(pace, percent, units);
+                let what = format!("{pace:?} {percent} %, {units}");
+                let record = profiled(&program, 2, noise, 60, percent);
+                assert_not_wrong(&what, &program, &record, &nothing);
+                for judged in &record.sites {
+                    assert!(judged.reason.contains("paced from outside"), "{what}: {}", judged.reason);
+                }
             }
         }
     }

@@ -6,18 +6,17 @@
 
 use dyno_measure::student::chance;
 
+use super::case::{OUTER_WAKES_PER_SECOND, OUTER_WAKES_PER_VISIT};
 use super::mean::Mean;
 use super::measured::excluded;
 use crate::causal::rig::window::Window;
 
-/// Waits for something outside per visit, left alone, from which on they say something.
-const BEFORE_MIN: f64 = 0.1;
 /// Part of them that is left among pauses, from which on it is no backlog.
 const LEFT_MAX: f64 = 0.9;
 /// How often chance alone may be taken for one.
 const CHANCE_MAX: f64 = 0.001;
-/// Least spread of a window's waits per visit: equal windows would make everything certain.
-const SPREAD_MIN: f64 = 0.01;
+/// Least spread of a window's waits per visit, as a part of what they were before: equal windows would make everything certain.
+const SPREAD_MIN: f64 = 0.02;
 /// Fewer visits in a window say nothing of how often it waits.
 const VISITS_MIN: u64 = 5;
 
@@ -36,8 +35,8 @@ pub(super) fn backlog<'w>(
     since: impl Iterator<Item = &'w Window>,
 ) -> Option<Backlog> {
     let (before, since) = (Waits::of(before)?, Waits::of(since)?);
-    let variance = |mean: &Mean| mean.sd.max(SPREAD_MIN).powi(2) / mean.n as f64;
     let (a, b) = (&before.per_visit, &since.per_visit);
+    let variance = |mean: &Mean| mean.sd.max(SPREAD_MIN * a.mean).powi(2) / mean.n as f64;
     let error = (variance(a) + variance(b)).sqrt();
     // Of the fewer of them, which vary by themselves.
     let freedom = a.n.min(b.n) as f64 - 1.0;
@@ -45,7 +44,8 @@ pub(super) fn backlog<'w>(
     let is_less = b.mean <= LEFT_MAX * a.mean
         && since.per_second <= LEFT_MAX * before.per_second
         && chance((a.mean - b.mean) / error, freedom) < CHANCE_MAX;
-    (a.mean >= BEFORE_MIN && is_less).then_some(Backlog { before: a.mean, since: b.mean })
+    let waits = a.mean >= OUTER_WAKES_PER_VISIT || before.per_second >= OUTER_WAKES_PER_SECOND;
+    (waits && is_less).then_some(Backlog { before: a.mean, since: b.mean })
 }
 
 /// Waits for something outside in windows that count.
@@ -84,7 +84,7 @@ mod tests {
             .collect()
     }
 
-    /// Planted faults: no `LEFT_MAX`; no `BEFORE_MIN`; windows with one visit count.
+    /// Planted faults: no `LEFT_MAX`; however rarely it waited; windows with one visit count.
     #[test]
     fn who_waited_for_work_before_the_pauses_and_no_longer_does_has_a_backlog() {
         let found = |before: &[u64], since: &[u64]| {
@@ -93,8 +93,8 @@ mod tests {
         };
         assert_eq!(found(&[9, 10, 9, 8], &[1, 2, 0, 1, 1]), Some([90.0, 10.0]));
         assert_eq!(found(&[9, 10, 9, 8], &[9, 10, 8, 8, 9]), None, "as often as before");
-        assert_eq!(found(&[10; 4], &[9; 5]).map(|_| ()), Some(()), "a tenth is missing");
-        assert_eq!(found(&[100; 4], &[93; 5]), None, "nearly as often");
+        assert_eq!(found(&[10; 8], &[9; 20]).map(|_| ()), Some(()), "a tenth is missing");
+        assert_eq!(found(&[100; 8], &[93; 20]), None, "nearly as often");
         assert_eq!(found(&[2, 0, 1, 0], &[0; 5]), None, "hardly ever");
         assert_eq!(found(&[9, 10], &[0; 5]), None, "two windows are no measure");
         assert_eq!(found(&[9, 2, 12, 1], &[1, 4, 0, 9]), None, "they differ among themselves");

@@ -79,10 +79,8 @@ static void joins(long percent) {
 int main(int count, char **words) {
     pthread_t thread;
     sched_getaffinity(0, sizeof allowed, &allowed);
-    if (count > 2 && !strcmp(words[1], "joins")) {
-        stay(0);
+    if (count > 2 && !strcmp(words[1], "joins"))
         joins(atol(words[2]));
-    }
     if (count > 1) {
         pthread_create(&thread, 0, beside, 0);
         stay(0);

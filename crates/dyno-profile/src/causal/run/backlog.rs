@@ -6,9 +6,9 @@
 
 use dyno_measure::student::chance;
 
-use super::case::{OUTER_WAKES_PER_SECOND, OUTER_WAKES_PER_VISIT};
 use super::mean::Mean;
 use super::measured::excluded;
+use super::seen::{OUTER_WAKES_PER_SECOND, OUTER_WAKES_PER_VISIT};
 use crate::causal::rig::window::Window;
 
 /// Part of them that is left among pauses, from which on it is no backlog.

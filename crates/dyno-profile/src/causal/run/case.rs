@@ -13,10 +13,6 @@ use super::whole::{Behind, Dropped};
 /// Chance of any false claim over all sites of a run. Half of what is promised, because a run is judged on data that
 /// also said when to stop.
 pub(super) const CHANCE_MAX: f64 = 0.02;
-/// Waits for something outside, per visit, from which on that may be what says how often visits come.
-pub(super) const OUTER_WAKES_PER_VISIT: f64 = 0.1;
-/// And per second.
-pub(super) const OUTER_WAKES_PER_SECOND: f64 = 10.0;
 /// Least effect that matters: pauses are inexact by some tenths of a percent.
 pub(super) const WORTH_POINTS: f64 = 0.5;
 

@@ -12,7 +12,6 @@ use dyno_record::causal::Treatment as OfSite;
 use super::asked::{Asked, RoundEvent};
 use super::backlog::{Backlog, backlog};
 use super::carryover::{Carryover, carryover, drift, recovered_after};
-use super::case::{OUTER_WAKES_PER_SECOND, OUTER_WAKES_PER_VISIT};
 use super::control::Control;
 use super::hand_off;
 use super::lost::{self, Lost};
@@ -22,6 +21,7 @@ use super::schedule::{
     self, AROUND, BASELINE_MIN, Length, RECOVERIES_MAX, ROUNDS_BEFORE_END, ROUNDS_MIN, SETTLE, VISITS_MIN,
 };
 use super::seen::{self, Sampling};
+use super::seen::{OUTER_WAKES_PER_SECOND, OUTER_WAKES_PER_VISIT};
 use super::site_run::SiteRun;
 use super::slow_down::{self, Plan};
 use super::watching::Watching;

@@ -7,6 +7,10 @@ use super::measured::{Effective, ticks};
 use crate::causal::rig::window::Window;
 use crate::causal::rig::{Pause, Rig};
 
+/// Waits for something outside, per visit, from which on that may be what says how often visits come.
+pub(super) const OUTER_WAKES_PER_VISIT: f64 = 0.1;
+/// And per second.
+pub(super) const OUTER_WAKES_PER_SECOND: f64 = 10.0;
 /// Requests that found the target asleep, of all visits, from which on its clients are the limit.
 const ASLEEP_PER_VISIT: f64 = 0.3;
 /// Share of the cores that a target could use, below which it leaves some of them free, and of the ticks that then are idle.

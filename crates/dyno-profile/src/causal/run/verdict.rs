@@ -5,10 +5,11 @@
 
 use dyno_record::causal::{Credibility, Metric, Point, Slope, Verdict};
 
-use super::case::{CHANCE_MAX, Case, OUTER_WAKES_PER_VISIT, WORTH_POINTS};
+use super::case::{CHANCE_MAX, Case, WORTH_POINTS};
 use super::control::Rest;
 use super::obstacle::obstacle;
 use super::schedule::{NARROW_POINTS, narrow_enough};
+use super::seen::OUTER_WAKES_PER_VISIT;
 
 /// Share of samples in loops that wait from which on others may be held up by pauses of those who spin.
 const SPINNING_PERCENT_MAX: f64 = 10.0;

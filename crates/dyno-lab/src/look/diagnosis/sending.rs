@@ -253,7 +253,8 @@ impl Side {
             for (one, far) in &process.connections {
                 let Ok(copy) = child::pidfd_getfd(&process.handle, one.fd) else { continue };
                 let Ok(now) = sending(&copy) else { continue };
-                let Some(inode) = inode(&copy) else { continue };
+                let copy = File::from(copy);
+                let Ok(inode) = copy.metadata().map(|data| data.ino()) else { continue };
                 // Its number may be another connection's by now.
                 let far = if inode == one.line.inode { Some(*far) } else { self.far(&copy) };
                 let Some(far) = far else { continue };
@@ -272,7 +273,7 @@ impl Side {
     }
 
     /// Who is at the far end of a connection that was not listed.
-    fn far(&self, connection: &OwnedFd) -> Option<Far> {
+    fn far(&self, connection: &File) -> Option<Far> {
         let (Ok(Addr::Tcp(local)), Ok(Addr::Tcp(remote))) =
             (socket::local_addr(connection), socket::peer_addr(connection))
         else {
@@ -280,10 +281,6 @@ impl Side {
         };
         Some(Far::of(&self.ports, local, remote))
     }
-}
-
-fn inode(socket: &OwnedFd) -> Option<u64> {
-    Some(File::from(socket.try_clone().ok()?).metadata().ok()?.ino())
 }
 
 impl Looked {
@@ -331,8 +328,9 @@ mod tests {
             let asks = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             (asks, listener.accept().unwrap().0)
         };
-        let inode_of =
-            |socket: &std::net::TcpStream| inode(&OwnedFd::from(socket.try_clone().unwrap())).unwrap();
+        let inode_of = |socket: &std::net::TcpStream| {
+            File::from(OwnedFd::from(socket.try_clone().unwrap())).metadata().unwrap().ino()
+        };
         let (asks, listed) = connect();
         let (listed_inode, asks_inode) = (inode_of(&listed), inode_of(&asks));
         let mut side = Side::of(&mut std::iter::once(child::this()));

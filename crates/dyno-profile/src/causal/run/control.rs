@@ -112,6 +112,14 @@ pub(super) enum Rest {
     Told([f64; 2]),
 }
 
+/// What pauses of both sizes fill, percent of the time, in words.
+pub(super) fn filled_in_words([smaller, greater]: [f64; 2]) -> String {
+    let [great, small] = PERCENTS;
+    format!(
+        "pauses of {small} % of the time for all threads alike fill {smaller:.1} % of it, and those of {great} % {greater:.1} %"
+    )
+}
+
 impl Control {
     /// Left alone the target waits for something outside, or not. Said before the first pair.
     pub(super) fn begin(&mut self, waits_outside: bool) {

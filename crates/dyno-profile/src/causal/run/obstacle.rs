@@ -2,7 +2,7 @@
 //! order in which it would mislead most. Pure.
 
 use super::case::Case;
-use super::control::Rest;
+use super::control::{Rest, filled_in_words};
 use super::schedule::ROUNDS_MIN;
 
 /// Pauses due at windows' ends, of all that was inserted, from which on the correction for them is guesswork.
@@ -55,9 +55,10 @@ fn outside(case: &Case<'_>) -> Option<String> {
         ));
     }
     if let Some(control) = case.control {
-        if let Rest::Told([smaller, greater]) = control.rest {
+        if let Rest::Told(filled) = control.rest {
             return Some(format!(
-                "paced from outside: pauses of 10 % of the time for all threads alike fill {smaller:.1} % of it, and those of 25 % {greater:.1} %: so much is left over beside the work that comes in"
+                "paced from outside: {}: so much is left over beside the work that comes in",
+                filled_in_words(filled)
             ));
         }
         let alike = format!(

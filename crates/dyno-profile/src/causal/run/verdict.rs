@@ -6,7 +6,7 @@
 use dyno_record::causal::{Credibility, Metric, Point, Slope, Verdict};
 
 use super::case::{CHANCE_MAX, Case, WORTH_POINTS};
-use super::control::Rest;
+use super::control::{Rest, filled_in_words};
 use super::obstacle::obstacle;
 use super::schedule::{NARROW_POINTS, narrow_enough};
 use super::seen::OUTER_WAKES_PER_VISIT;
@@ -165,12 +165,7 @@ fn impossible(case: &Case<'_>) -> Option<String> {
 fn unproved(case: &Case<'_>, point: &Point) -> Option<String> {
     if let Some(control) = case.control {
         if let Rest::Open(filled) = control.rest {
-            let why = filled.map_or_else(
-                || "pauses of 10 % of the time for all threads alike had no time".to_owned(),
-                |[smaller, greater]| {
-                    format!("pauses of 10 % of the time for all threads alike fill {smaller:.1} % of it, and those of 25 % {greater:.1} %")
-                },
-            );
+            let why = filled.map_or_else(|| "smaller pauses had no time".to_owned(), filled_in_words);
             return Some(format!("{why}: it may be paced from outside, and hardly rest; give it more time"));
         }
         let seeming = control.seeming_points(point.inserted_percent);

@@ -60,7 +60,7 @@ fn none(record: &Causal) -> Headline {
 
 /// What the number above does not mean.
 pub(super) fn limits(record: &Causal) -> Section {
-    let is_answered = record.sites.iter().any(|site| matches!(site.verdict, Verdict::Helps | Verdict::Hurts));
+    let is_answered = record.sites.iter().any(|site| site.verdict != Verdict::NotMeasurable);
     let load = match record.credibility.load_bound {
         Some(true) => "The target was the limit, not its load.",
         Some(false) if is_answered => {

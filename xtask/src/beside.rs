@@ -40,9 +40,23 @@ pub(crate) struct Done {
     pub(crate) limit: Duration,
     pub(crate) ended: Ended,
     pub(crate) took: Took,
+    /// The file with all that it said.
+    pub(crate) said: PathBuf,
 }
 
+/// Of what failed so much is told once more, in bytes of its begin and of its end.
+const EXCERPT: usize = 1_500;
+
 impl Done {
+    /// Of one that failed, what it said of its failure: a reader of a long log looks at its end.
+    pub(crate) fn excerpt(&self) -> Option<String> {
+        if self.ended == Ended::Well {
+            return None;
+        }
+        let said = std::fs::read(&self.said).unwrap_or_default();
+        Some(excerpt(&String::from_utf8_lossy(&said)))
+    }
+
     /// For a table.
     pub(crate) fn line(&self) -> String {
         let Took { elapsed, cpu } = self.took;
@@ -108,8 +122,9 @@ impl Job {
 
     fn look(&mut self, out: &mut dyn Write) -> Result<Option<Done>, Trouble> {
         let Some(ended) = self.run.look()? else { return Ok(None) };
-        let done = Done { name: self.name.clone(), limit: self.limit, ended, took: self.run.took() };
-        tell(out, &done, &self.said).map_err(Trouble::cannot("tell what was run"))?;
+        let (name, said) = (self.name.clone(), self.said.clone());
+        let done = Done { name, limit: self.limit, ended, took: self.run.took(), said };
+        tell(out, &done).map_err(Trouble::cannot("tell what was run"))?;
         Ok(Some(done))
     }
 }
@@ -131,6 +146,11 @@ impl Crowd {
         let mut crowd = Crowd { folder, groups, running: Vec::new() };
         crowd.start()?;
         Ok(crowd)
+    }
+
+    /// Where what tasks say is kept.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// One group more.
@@ -171,7 +191,19 @@ impl Crowd {
     }
 }
 
-fn tell(out: &mut dyn Write, done: &Done, said: &Path) -> std::io::Result<()> {
+/// From where the tests' failures begin, if that is told; begin and end of it if it is long.
+fn excerpt(said: &str) -> String {
+    let begins = said.find("\nfailures:\n").map_or(0, |at| at + 1);
+    let of_failure = said[begins..].trim_end();
+    if of_failure.len() <= 2 * EXCERPT {
+        return of_failure.to_owned();
+    }
+    let head = of_failure.floor_char_boundary(EXCERPT);
+    let tail = of_failure.ceil_char_boundary(of_failure.len() - EXCERPT);
+    format!("{}\n[…]\n{}", &of_failure[..head], &of_failure[tail..])
+}
+
+fn tell(out: &mut dyn Write, done: &Done) -> std::io::Result<()> {
     let ended = match &done.ended {
         Ended::Well => "ended".to_owned(),
         Ended::Badly(status) => format!("FAILED: {status}"),
@@ -180,7 +212,7 @@ fn tell(out: &mut dyn Write, done: &Done, said: &Path) -> std::io::Result<()> {
     let Took { elapsed, cpu } = done.took;
     let times = format!("{:.1} s, {:.1} s of CPU", elapsed.as_secs_f64(), cpu.as_secs_f64());
     writeln!(out, "---- {} {ended} ({times}); it said:", done.name)?;
-    std::io::copy(&mut File::open(said)?, out)?;
+    std::io::copy(&mut File::open(&done.said)?, out)?;
     writeln!(out, "---- that was {}", done.name)
 }
 
@@ -234,6 +266,23 @@ mod tests {
         assert!(matches!(of("hangs"), Ended::TooLate(1..)), "{done:?}");
         assert!(told.contains("---- the build FAILED: exit status: 3"), "{told}");
         assert!(told.contains("---- hangs HANGS: its "), "{told}");
+    }
+
+    /// Fault: the last lines alone, behind which the names stand and no reason.
+    #[test]
+    fn of_what_failed_its_failures_are_told_once_more_and_of_long_ones_begin_and_end() {
+        let said = "running 2 tests\ntest a ... ok\n\nfailures:\n\n---- b stdout ----\nleft: 1\n\nfailures:\n    b\n";
+        assert_eq!(excerpt(said), "failures:\n\n---- b stdout ----\nleft: 1\n\nfailures:\n    b");
+        assert_eq!(excerpt("error: no such file\n"), "error: no such file");
+        let long = format!("first{}last", "é".repeat(4 * EXCERPT));
+        let told = excerpt(&long);
+        assert!(told.starts_with("first") && told.ends_with("last") && told.contains("[…]"), "{told}");
+        assert!(told.len() < 3 * EXCERPT);
+        let scratch = Scratch::new("excerpt");
+        let tasks = [task("red", "echo why; exit 1", LONG), task("green", "echo fine", LONG)];
+        let (done, _) = run(&scratch, vec![Group::new(1, tasks)]);
+        let told: Vec<Option<String>> = done.iter().map(Done::excerpt).collect();
+        assert_eq!(told, [Some("why".to_owned()), None]);
     }
 
     /// Each says a line, waits until the other has said one too, and says another: through one pipe they would be mixed.

@@ -59,7 +59,7 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<Ended
 ///
 /// # Errors
 /// When it cannot be started or looked at.
-pub(crate) fn run_timed(command: &mut Command, limit: Duration) -> Result<(Ended, Took), Trouble> {
+fn run_timed(command: &mut Command, limit: Duration) -> Result<(Ended, Took), Trouble> {
     let mut run = Run::start(command, limit)?;
     loop {
         if let Some(ended) = run.look()? {

@@ -11,10 +11,9 @@ mod binaries;
 use std::io::stderr;
 use std::time::Duration;
 
-use crate::beside::{Crowd, Done, Group, Task};
-use crate::command::shown;
+use crate::beside::{Crowd, Done, Group, Job, Task};
 use crate::flags::Flags;
-use crate::limit::{Ended, run_timed};
+use crate::limit::Ended;
 use crate::packages;
 use crate::repo::{Repo, is_ci};
 use crate::rights::Rights;
@@ -87,6 +86,7 @@ fn run_all(tasks: Vec<(Company, Task)>, others: Vec<Task>, mut crowd: Crowd) -> 
     let tests = together.into_iter().chain(in_turn).chain(long);
     let in_line = tests.map(|(_, task)| task).chain(others);
     crowd.join(Group::new(ROOM, in_line));
+    let folder = crowd.folder().to_owned();
     let mut ran = Ran::default();
     crowd.finish(&mut stderr())?.into_iter().for_each(|done| ran.add(done));
     if let Some(failed) = ran.done.iter().find(|done| done.ended != Ended::Well && !is_test(&done.name)) {
@@ -94,7 +94,7 @@ fn run_all(tasks: Vec<(Company, Task)>, others: Vec<Task>, mut crowd: Crowd) -> 
         return Ok(ran);
     }
     for (_, task) in alone {
-        ran.add(alone_on_the_machine(task)?);
+        ran.add(Job::start(&folder, task)?.wait(&mut stderr())?);
     }
     Ok(ran)
 }
@@ -102,13 +102,6 @@ fn run_all(tasks: Vec<(Company, Task)>, others: Vec<Task>, mut crowd: Crowd) -> 
 /// Tests are named by their sources.
 fn is_test(name: &str) -> bool {
     name.ends_with(".rs") || name == DOCUMENTATION
-}
-
-/// Runs it with our own output.
-fn alone_on_the_machine(mut task: Task) -> Result<Done, Trouble> {
-    eprintln!("     Running {}: {}", task.name, shown(&task.command));
-    let (ended, took) = run_timed(&mut task.command, task.limit)?;
-    Ok(Done { name: task.name, limit: task.limit, ended, took })
 }
 
 /// What was run.
@@ -132,6 +125,9 @@ impl Ran {
         let total: Duration = slowest.iter().map(|done| done.took.elapsed).sum();
         eprintln!("{} programs ran for {:.0} s in all; the slowest:", slowest.len(), total.as_secs_f64());
         slowest.iter().take(SLOWEST).for_each(|done| eprintln!("{}", done.line()));
+        for done in &self.done {
+            done.excerpt().iter().for_each(|said| eprintln!("---- of {}:\n{said}", done.name));
+        }
         self.failed.iter().for_each(|line| eprintln!("failed: {line}"));
     }
 }
@@ -189,14 +185,18 @@ mod tests {
 
     #[test]
     fn a_binary_that_hangs_is_a_failure_that_names_it() {
+        let folder = std::env::temp_dir().join(format!("dyno-hangs-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
         let told = |script: &str, limit| {
-            failure(&alone_on_the_machine(planted("crates/x/tests/hangs.rs", script, limit)).unwrap())
+            let task = planted("crates/x/tests/hangs.rs", script, limit);
+            failure(&Job::start(&folder, task).unwrap().wait(&mut Vec::new()).unwrap())
         };
         let hangs = told("exec sleep 600", Duration::from_millis(100)).unwrap();
         assert!(hangs.starts_with("crates/x/tests/hangs.rs: hangs: not done after 0.1 s"), "{hangs}");
         let fails = told("exit 101", Duration::from_secs(60)).unwrap();
         assert_eq!(fails, "crates/x/tests/hangs.rs: exit status: 101");
         assert_eq!(told("exit 0", Duration::from_secs(60)), None);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     /// Each leaves a file while it runs, and fails if it sees one of those that it must not meet; beside them a build.

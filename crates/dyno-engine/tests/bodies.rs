@@ -466,7 +466,7 @@ impl Upload for Told {
 #[test]
 fn an_upload_gets_its_body_piece_by_piece_and_holds_its_client_back() {
     let (events, seen) = channel();
-    let limits = Limits { body_ns: SHORT_NS, upload_bytes_max: 5_000_000, ..patient() };
+    let limits = Limits { body_ns: 1_000_000_000, upload_bytes_max: 5_000_000, ..patient() };
     let running = start(limits, move |router| {
         let begin = move |_: &dyno_engine::Request<'_>, waker: Waker| {
             Ok(Box::new(Told { events: events.clone(), waker, length: 0 }) as Box<dyn Upload>)

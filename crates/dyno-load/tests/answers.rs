@@ -345,9 +345,9 @@ fn a_socket_file_whose_queue_stays_full_delays_no_block_and_is_reported() {
         expect: Expect::body("hello"),
         connections: 4,
         pipeline: 1,
-        timeout_ns: 40_000_000,
+        timeout_ns: 1_000_000_000,
     };
-    let spec = dyno_load::BlockSpec { replies_min: 0, measure_ns: 300_000_000, ..short() };
+    let spec = dyno_load::BlockSpec { replies_min: 0, measure_ns: 3_000_000_000, ..short() };
     let report = within_deadline(move || Session::open(&plan).unwrap().block(&spec, &mut |_| {}));
     accepting.join().unwrap();
     std::fs::remove_file(&path).unwrap();
@@ -363,7 +363,7 @@ fn both_edges_are_called_in_order_and_settling_is_not_counted() {
     let (edges, at_settle_end, at_end, report) = within_deadline(move || {
         let mut session = Session::open(&plan).unwrap();
         let mut seen = Vec::new();
-        let spec = dyno_load::BlockSpec { settle_ns: 5_000_000, ..short() };
+        let spec = dyno_load::BlockSpec { settle_ns: 500_000_000, ..short() };
         let report = session.block(&spec, &mut |edge| {
             seen.push((edge, counts.answers.load(std::sync::atomic::Ordering::SeqCst)));
         });

@@ -8,6 +8,9 @@ use scripted::{HELLO, Peer, Server, short, wait_until, within_deadline};
 
 const MS: u64 = 1_000_000;
 
+/// Long enough for a peer whose CPU was taken away for a while, so that only those time out that never answer.
+const TIMEOUT_NS: u64 = 1_000 * MS;
+
 /// A server that is right until every connection of the plan was greeted, then does `misdeed` at each request.
 fn turning(greetings: u64, misdeed: impl Fn(&mut Peer) + Send + Sync + 'static) -> Server {
     Server::start(move |peer| {
@@ -29,6 +32,11 @@ fn brief() -> BlockSpec {
 
 fn block_of(plan: SessionPlan, spec: BlockSpec) -> BlockReport {
     within_deadline(move || Session::open(&plan).unwrap().block(&spec, &mut |_| {}))
+}
+
+/// The server may count a request only after its sender has given up.
+fn every_request_is_seen(server: &Server, report: &BlockReport) {
+    wait_until("every request is seen", || server.marks() >= report.errors.timeout);
 }
 
 fn only(class: impl Fn(&mut Errors)) -> Errors {
@@ -85,21 +93,21 @@ fn a_length_that_promises_too_much_times_out() {
         peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello");
         peer.wait_for_close();
     });
-    let report = block_of(SessionPlan { timeout_ns: 40 * MS, ..server.plan(2) }, brief());
+    let report = block_of(SessionPlan { timeout_ns: TIMEOUT_NS, ..server.plan(2) }, brief());
+    every_request_is_seen(&server, &report);
     assert_eq!(report.errors, only(|errors| errors.timeout = server.marks()));
 }
 
 #[test]
 fn a_server_that_falls_silent_costs_a_timeout_for_each_request_and_not_the_block() {
     let server = turning(3, Peer::wait_for_close);
-    let spec = BlockSpec { measure_ns: 150 * MS, ..brief() };
-    let report = block_of(SessionPlan { timeout_ns: 40 * MS, ..server.plan(3) }, spec);
-    // The server may count a request only after its sender has given up.
-    wait_until("every request is seen", || server.marks() == report.errors.timeout);
+    let spec = BlockSpec { measure_ns: 2 * TIMEOUT_NS, ..brief() };
+    let report = block_of(SessionPlan { timeout_ns: TIMEOUT_NS, ..server.plan(3) }, spec);
+    every_request_is_seen(&server, &report);
     assert_eq!(report.errors, only(|errors| errors.timeout = server.marks()));
     assert!(report.errors.timeout > 3, "timed out connections were not replaced");
     assert_eq!((report.unanswered, report.timed_out), (report.errors.timeout, report.errors.timeout));
-    assert!(report.first_error.unwrap().contains("did not answer within 40 ms"));
+    assert!(report.first_error.unwrap().contains("did not answer within 1000 ms"));
 }
 
 /// Planted fault: a connection that is lost is one request, whatever it carried.
@@ -109,8 +117,8 @@ fn each_request_of_a_batch_that_times_out_is_one_that_was_not_answered() {
         peer.answer(HELLO);
         peer.wait_for_close();
     });
-    let plan = SessionPlan { pipeline: 8, timeout_ns: 40 * MS, ..server.plan(1) };
-    let report = block_of(plan, BlockSpec { measure_ns: 150 * MS, ..brief() });
+    let plan = SessionPlan { pipeline: 8, timeout_ns: TIMEOUT_NS, ..server.plan(1) };
+    let report = block_of(plan, BlockSpec { measure_ns: 3 * TIMEOUT_NS / 2, ..brief() });
     let lost = report.errors.timeout;
     assert!(lost > 1 && report.errors == only(|errors| errors.timeout = lost), "{:?}", report.errors);
     assert_eq!((report.unanswered, report.timed_out), (7 * lost, 7 * lost));
@@ -127,7 +135,7 @@ fn a_drain_is_given_up_after_its_time_and_says_so() {
 
 #[test]
 fn one_hanging_answer_stretches_its_latency_and_no_rate() {
-    let server = turning(100, |peer| {
+    let server = turning(2, |peer| {
         // One request hangs until its client gives it up; the connection that replaces it is answered as before.
         if peer.mark() == 1 {
             peer.wait_for_close();
@@ -141,7 +149,8 @@ fn one_hanging_answer_stretches_its_latency_and_no_rate() {
     let report = block_of(server.plan(2), spec);
     assert!(!report.drained, "the hanging request was in flight at the end");
     assert!(report.wall_ns >= 800 * MS, "the drain is in the whole: {}", report.wall_ns);
-    assert!((200 * MS..400 * MS).contains(&report.loaded.wall_ns), "it is not in the loaded part");
+    assert!(report.loaded.wall_ns >= 200 * MS);
+    assert!(report.loaded.wall_ns + 600 * MS <= report.wall_ns, "it is not in the loaded part");
     assert!(report.loaded.replies > 0 && report.loaded.replies <= report.replies);
 }
 
@@ -161,7 +170,7 @@ fn a_late_answer_of_one_block_is_never_taken_for_the_next_ones() {
     let plan = server.plan(2);
     let (first, second) = within_deadline(move || {
         let mut session = Session::open(&plan).unwrap();
-        let spec = BlockSpec { drain_ns_max: 10 * MS, ..brief() };
+        let spec = BlockSpec { drain_ns_max: TIMEOUT_NS, ..brief() };
         (session.block(&spec, &mut |_| {}), session.block(&brief(), &mut |_| {}))
     });
     assert_eq!((first.errors.timeout, first.drained), (1, false));
@@ -210,8 +219,9 @@ fn a_body_without_end_is_cut_off_by_the_timeout() {
             peer.send(head);
             while peer.send(&[b'x'; 65_536]) {}
         });
-        let plan = SessionPlan { expect: Expect::any(), timeout_ns: 40 * MS, ..server.plan(1) };
+        let plan = SessionPlan { expect: Expect::any(), timeout_ns: TIMEOUT_NS, ..server.plan(1) };
         let report = block_of(plan, brief());
+        every_request_is_seen(&server, &report);
         assert_eq!(report.errors, only(|errors| errors.timeout = server.marks()));
     }
 }
@@ -292,7 +302,7 @@ fn refusal(
             script(peer);
         }
     });
-    let plan = plan(SessionPlan { timeout_ns: 100 * MS, ..server.plan(3) });
+    let plan = plan(server.plan(3));
     within_deadline(move || Session::open(&plan).map(drop).unwrap_err())
 }
 
@@ -315,7 +325,7 @@ fn opening_says_what_is_wrong_with_the_server() {
         peer.send(b"HTTP/1.1 200");
     });
     assert!(matches!(&closed, OpenError::Closed { got, .. } if got == "\"HTTP/1.1 200\""), "{closed:?}");
-    let silent = refusal(same, Peer::wait_for_close);
+    let silent = refusal(|plan| SessionPlan { timeout_ns: TIMEOUT_NS, ..plan }, Peer::wait_for_close);
     assert!(matches!(silent, OpenError::TimedOut { answered: 0, connections: 3, .. }), "{silent:?}");
 }
 
@@ -326,7 +336,7 @@ fn a_server_that_serves_one_connection_at_a_time_is_found_out() {
         let _one = served.lock().unwrap();
         while peer.request() && peer.answer(HELLO) {}
     });
-    let plan = SessionPlan { timeout_ns: 100 * MS, ..server.plan(3) };
+    let plan = SessionPlan { timeout_ns: TIMEOUT_NS, ..server.plan(3) };
     let error = within_deadline(move || Session::open(&plan).map(drop).unwrap_err());
     assert!(matches!(error, OpenError::TimedOut { answered: 1, connections: 3, .. }), "{error:?}");
 }

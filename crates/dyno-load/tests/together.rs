@@ -100,7 +100,7 @@ fn a_panic_at_an_edge_reaches_the_caller_and_hangs_nobody() {
 fn a_run_ends_after_its_duration_and_reports_its_progress() {
     let server = Server::answering(HELLO);
     let plan =
-        LoadPlan { session: server.plan(2), placement: Placement::Unpinned(1), duration_ns: 1_200_000_000 };
+        LoadPlan { session: server.plan(2), placement: Placement::Unpinned(1), duration_ns: 1_500_000_000 };
     let (report, seen) = within_deadline(move || {
         let mut seen = Vec::new();
         let report = load(&plan, &AtomicBool::new(false), &mut |_| {}, &mut |now| seen.push(*now)).unwrap();
@@ -108,8 +108,9 @@ fn a_run_ends_after_its_duration_and_reports_its_progress() {
     });
     assert_eq!((report.ended, report.block.errors), (Ended::Whole, Errors::default()));
     assert_eq!(report.block.replies, server.answers() - 2);
-    assert!(report.block.wall_ns >= 1_200_000_000);
-    assert_eq!(seen.len(), 1);
+    assert!(report.block.wall_ns >= 1_500_000_000);
+    // One a second, of which one may come late.
+    assert!((1..=report.block.wall_ns / 1_000_000_000).contains(&(seen.len() as u64)), "{}", seen.len());
     assert!(seen[0].replies > 0 && seen[0].replies <= report.block.replies && seen[0].errors == 0);
     assert!(report.replies_per_s() > 0.0 && report.bytes_per_s() > report.replies_per_s());
 }

@@ -115,7 +115,8 @@ fn children_that_end_before_a_sample_count_with_all_their_time() {
     let told = profile.total_ns() as f64 / cpu_ns_with_children(parent.pid()) as f64;
     // Without the right to see the kernel only a part of the time makes samples.
     let sees_kernel = !profile.sampling.event.ends_with(":u");
-    assert!(!sees_kernel || (0.8..1.2).contains(&told), "{told} of the truth: {:?}", profile.warnings);
+    // Perf's clock runs on while a hypervisor has the CPU, the kernel's does not.
+    assert!(!sees_kernel || (0.5..1.5).contains(&told), "{told} of the truth: {:?}", profile.warnings);
     let is_said = profile.warnings.iter().any(|warning| warning.contains("ended before a sample"));
     assert!(!sees_kernel || is_said, "{:?}", profile.warnings);
 }

@@ -495,7 +495,9 @@ int on_waking(u64 *context) {
         if (waker && waker->role & PARTICIPANT)
             count(&all->partner_wakes);
     }
-    if (thread->waits & all->wait_kinds)
+    /* Which file it is was asked when the wait began: before the start another one may have been chosen. */
+    u32 waits = thread->off_ns < all->start_ns ? thread->waits & ~FOR_FILE : thread->waits;
+    if (waits & all->wait_kinds)
         shorten(all, thread, now, credited);
     thread->waits = 0;
     thread->inserted_off_ns = all->inserted_ns;

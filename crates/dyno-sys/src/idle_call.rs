@@ -25,8 +25,10 @@ fn idle_call() {
 mod tests {
     use super::idle_calls_ns;
 
+    /// The least of ten: whatever comes between makes it longer.
     #[test]
     fn ten_times_as_many_calls_take_longer() {
-        assert!(idle_calls_ns(100_000) > idle_calls_ns(10_000));
+        let least_ns = |calls| (0..10).map(|_| idle_calls_ns(calls)).min();
+        assert!(least_ns(100_000) > least_ns(10_000));
     }
 }

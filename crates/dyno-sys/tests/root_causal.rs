@@ -268,8 +268,9 @@ fn a_running_sibling_pays_what_the_hits_insert() {
         // The sibling pays all but what it owes at the end, and what it waited for a core behind the other one.
         let paid = share(counts.paid_ns, tally.inserted_ns);
         assert!((0.5..1.5).contains(&paid), "{way:?}: paid {paid} {counts:?}");
-        // A pause lasts what was asked, or longer when somebody else took the core meanwhile.
-        assert!(counts.paid_ns >= counts.asked_ns * 99 / 100, "{way:?} {counts:?}");
+        // A pause lasts what was asked, or longer when somebody else took the core meanwhile; the end cuts the last one, which may
+        // be of some milliseconds where the sibling had waited for a core.
+        assert!(counts.paid_ns >= counts.asked_ns * 95 / 100, "{way:?} {counts:?}");
         assert_eq!((counts.missed, counts.lost), (0, 0), "{way:?} {counts:?}");
     }
 }
@@ -510,8 +511,8 @@ fn beyond_the_deadline_nobody_pauses() {
         sleep_ns(MS);
     }
     assert!(probe.counts().expired > 0);
-    // Pauses that had begun have ended: none is counted any more.
-    sleep_ns(50 * MS);
+    // Pauses that had begun have ended, also those of a CPU that stood still: none is counted any more.
+    sleep_ns(1_000 * MS);
     let then = probe.counts();
     sleep_ns(200 * MS);
     assert_eq!((probe.counts().pauses, probe.counts().samples), (then.pauses, then.samples));

@@ -47,8 +47,8 @@ fn an_idle_process_gives_nothing_and_says_that_nothing_ran() {
 #[test]
 fn a_target_that_ends_meanwhile_is_told() {
     // Nobody waits for it yet: a zombie is an end too.
-    let mut short = std::process::Command::new("sleep").arg("0.4").spawn().unwrap();
-    let said = run(["diagnose", &short.id().to_string(), "--for", "2s"]);
+    let mut short = std::process::Command::new("sleep").arg("3").spawn().unwrap();
+    let said = run(["diagnose", &short.id().to_string(), "--for", "20s"]);
     short.wait().unwrap();
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.out.contains("ended while it was watched"), "{}", said.out);

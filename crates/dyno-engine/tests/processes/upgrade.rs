@@ -78,29 +78,36 @@ pub(crate) fn no_request_is_lost_when_a_new_program_takes_over_under_load() {
     }
 }
 
+/// Asks for a program with settings with which it cannot take over, and sees that all stays.
+fn is_refused(settings: &Settings, served: &mut Served, text: &str, why: &str) {
+    settings.write(text);
+    signal::kill(served.pid(), Signal::Usr2).unwrap();
+    let new = number(&served.line(), "handing over ");
+    let line = loop {
+        let line = served.line();
+        if line.starts_with("not handed over") {
+            break line;
+        }
+        assert!(line.starts_with("error: "), "{line}");
+    };
+    assert_eq!(line, format!("not handed over: {why}"));
+    wait_for("it to be gone", || !is_alive(new) || is_zombie(new));
+    let reply = Client::connect(served.addr()).ask(JSON);
+    assert_eq!((reply.status, reply.header("connection")), (200, None));
+}
+
 pub(crate) fn a_program_that_cannot_take_over_changes_nothing() {
-    let settings = Settings::new("upgrade.conf", "");
-    let mut served = settings.serve(&[("hand_over_ms", "300")]);
-    for (text, why) in [
-        ("stall=1\n", "it was not ready in time"),
-        ("log=loud\n", "it ended: exit status 101"),
-        ("log=sync\nlog_file=/nowhere/log\n", "it ended: exit status 2"),
-    ] {
-        settings.write(text);
-        signal::kill(served.pid(), Signal::Usr2).unwrap();
-        let new = number(&served.line(), "handing over ");
-        let line = loop {
-            let line = served.line();
-            if line.starts_with("not handed over") {
-                break line;
-            }
-            assert!(line.starts_with("error: "), "{line}");
-        };
-        assert_eq!(line, format!("not handed over: {why}"));
-        wait_for("it to be gone", || !is_alive(new) || is_zombie(new));
-        let reply = Client::connect(served.addr()).ask(JSON);
-        assert_eq!((reply.status, reply.header("connection")), (200, None));
+    {
+        let settings = Settings::new("stalls.conf", "");
+        let mut served = settings.serve(&[("hand_over_ms", "300")]);
+        is_refused(&settings, &mut served, "stall=1\n", "it was not ready in time");
+        let pid = served.pid();
+        end(&mut served, pid);
     }
+    let settings = Settings::new("upgrade.conf", "");
+    let mut served = settings.serve(&[]);
+    is_refused(&settings, &mut served, "log=loud\n", "it ended: exit status 101");
+    is_refused(&settings, &mut served, "log=sync\nlog_file=/nowhere/log\n", "it ended: exit status 2");
     settings.write("");
     let mut client = Client::connect(served.addr());
     assert_eq!(client.ask(JSON).status, 200);

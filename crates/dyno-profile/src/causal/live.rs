@@ -405,6 +405,21 @@ impl<'s> Live<'s> {
         Ok(window)
     }
 
+    /// What the programs take in a time; none where the watchdog ended it.
+    fn try_hooks(&mut self, length: Duration) -> Result<Option<Hooks>, Error> {
+        let expired = self.probe.counts().expired;
+        self.probe.begin(&Tried::Nothing, mono_ns() + WATCHDOG_NS).map_err(refused)?;
+        let number = self.next_window();
+        self.probe.open_window(number);
+        let hooks = self.watch_hooks(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+        self.probe.end();
+        // After the deadline the programs return at once: that is not what they cost.
+        if self.probe.counts().expired > expired {
+            return Ok(None);
+        }
+        hooks.map(Some)
+    }
+
     fn try_once(&mut self, tried: &Tried<'_>, span: Span) -> Result<Window, Error> {
         self.check_target()?;
         self.follow()?;
@@ -566,19 +581,13 @@ impl Rig for Live<'_> {
     fn hooks(&mut self, length: Duration) -> Result<Option<Hooks>, Error> {
         self.attach()?;
         let Some(_counting) = runs::Counting::begin() else { return Ok(None) };
-        let expired = self.probe.counts().expired;
-        self.probe.begin(&Tried::Nothing, mono_ns() + WATCHDOG_NS).map_err(refused)?;
-        let number = self.next_window();
-        self.probe.open_window(number);
-        let hooks = self.watch_hooks(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
-        self.probe.end();
-        // After the deadline the programs return at once: that is not what they cost.
-        if self.probe.counts().expired > expired {
-            return Ok(None);
+        for _ in 0..TRIES {
+            if let Some(hooks) = self.try_hooks(length)? {
+                return Ok(Some(hooks));
+            }
         }
-        hooks.map(Some)
+        Ok(None)
     }
-
     fn period_ns(&self) -> u64 {
         u64::try_from(self.subject.period.as_nanos()).unwrap_or(u64::MAX)
     }

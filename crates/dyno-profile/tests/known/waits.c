@@ -86,9 +86,9 @@ LIFE(taker, take)
 LIFE(giver, give)
 LIFE(spinner, spin)
 
-static void start(void *(*life)(void *)) {
+static void start(void *(*life)(void *), char *word) {
     pthread_t thread;
-    pthread_create(&thread, 0, life, 0);
+    pthread_create(&thread, 0, life, word);
 }
 
 /* Lives for a moment in which it maps and unmaps: the ends of the others wait for the lock of the address space. */
@@ -109,11 +109,13 @@ static void churn(void) {
         pthread_join(many[at], 0);
 }
 
-/* A thread that is not the leader and runs this program anew, after a while: it takes the leader's number. */
-static void *successor(void *unused) {
-    usleep(1300000);
+/* A thread that is not the leader and runs this program anew, a while after it finds FILE: it takes the leader's number. */
+static void *successor(void *file) {
+    while (access(file, F_OK))
+        nap(1000);
+    nap(300000);
     execl("/proc/self/exe", "program", "nap", (char *)0);
-    return unused;
+    return file;
 }
 
 static void stay_on_one_cpu(void) {
@@ -136,23 +138,23 @@ int main(int count, char **words) {
     if (pipe(pipes))
         return 1;
     if (!strcmp(kind, "mutex")) {
-        start(holder);
-        start(waiter);
+        start(holder, 0);
+        start(waiter, 0);
     }
     if (!strcmp(kind, "choice")) {
         event = eventfd(0, 0);
         taken = eventfd(0, 0);
-        start(chooser);
-        start(feeder);
+        start(chooser, 0);
+        start(feeder, 0);
     }
     if (!strcmp(kind, "pipe")) {
-        start(taker);
-        start(giver);
+        start(taker, 0);
+        start(giver, 0);
     }
     if (!strcmp(kind, "spin")) {
         stay_on_one_cpu();
-        start(spinner);
-        start(spinner);
+        start(spinner, 0);
+        start(spinner, 0);
     }
     if (!strcmp(kind, "flush"))
         return flush_on(words[2]);
@@ -160,7 +162,7 @@ int main(int count, char **words) {
         for (;;)
             churn();
     if (!strcmp(kind, "exec"))
-        start(successor);
+        start(successor, words[2]);
     if (!strcmp(kind, "nap"))
         for (;;)
             nap(5000);

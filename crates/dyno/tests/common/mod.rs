@@ -16,7 +16,7 @@ use dyno_sys::Pid;
 use dyno_sys::signal::{self, Signal};
 
 /// Nothing here takes longer unless it is broken.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The binary, deaf to what the caller's environment says about terminals.
 pub(crate) fn dyno<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {

@@ -3,8 +3,6 @@
 //! Its protocols are a few variables of the environment and a datagram socket (sd_listen_fds(3), sd_notify(3)). Without
 //! those variables nothing here does anything. A manager that cannot be told is no reason not to serve.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -26,9 +24,6 @@ const LISTENERS_MAX: i32 = 1_024;
 /// How long news wait for room in the queue of a manager that is busy; it has ten places (`net.unix.max_dgram_qlen`).
 const ROOM_MAX: Duration = Duration::from_secs(1);
 
-/// So many pieces of news are kept for a manager that does not hear them; of more the oldest are lost.
-const NEWS_MAX: usize = 16;
-
 /// What the manager has said of itself.
 #[derive(Debug, Default)]
 pub(super) struct Manager {
@@ -37,8 +32,6 @@ pub(super) struct Manager {
     /// How long it waits for a sign of life, in microseconds.
     watchdog_us: Option<u64>,
     pid: Pid,
-    /// News that it had no room for, in their order.
-    unheard: RefCell<VecDeque<String>>,
 }
 
 impl Manager {
@@ -67,7 +60,7 @@ impl Manager {
         let notify = variable("NOTIFY_SOCKET").filter(|text| !text.is_empty());
         let notify =
             notify.map(|path| addr_of(&path).ok_or_else(|| wrong("NOTIFY_SOCKET", &path))).transpose()?;
-        Ok(Manager { notify, listeners, watchdog_us, pid, unheard: RefCell::default() })
+        Ok(Manager { notify, listeners, watchdog_us, pid })
     }
 
     /// The sockets that it has opened for us.
@@ -90,29 +83,15 @@ impl Manager {
     }
 
     /// Tells it what concerns it. It listens to its main process only, so others need not speak. News that it does not get it
-    /// would wait for: what it has no room for is told before whatever comes next. The next sign of life comes by itself, and has
-    /// no right to make anybody wait.
+    /// would wait for; the next sign of life comes by itself, and has no right to make anybody wait.
     pub(super) fn tell(&self, event: &Event) {
-        let Some(addr) = self.notify.as_ref().filter(|_| child::this() == self.pid) else { return };
-        let Some(text) = self.text(event) else { return };
-        let mut unheard = self.unheard.borrow_mut();
-        let is_alive = matches!(event, Event::Alive);
-        if !is_alive {
-            if unheard.len() == NEWS_MAX {
-                unheard.pop_front();
-            }
-            unheard.push_back(text.clone());
-        }
-        let wait = if is_alive { None } else { Some(ROOM_MAX) };
-        while let Some(news) = unheard.front() {
-            match send(addr, news, wait) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // A manager that does not listen has nothing to complain of.
-                Ok(()) | Err(_) => drop(unheard.pop_front()),
-            }
-        }
-        if is_alive {
-            let _ = send(addr, &text, None);
+        if let Some(addr) = &self.notify
+            && child::this() == self.pid
+            && let Some(text) = self.text(event)
+        {
+            // A manager that does not listen has nothing to complain of.
+            let wait = if matches!(event, Event::Alive) { None } else { Some(ROOM_MAX) };
+            let _ = send(addr, &text, wait);
         }
     }
 
@@ -194,29 +173,6 @@ mod tests {
         };
         assert_eq!((alive("77"), alive("78")), (Some(15_000_000_000), None));
         assert_eq!(manager(&[("WATCHDOG_USEC", "1")]).unwrap().alive_ns(), None, "there is nobody to tell");
-    }
-
-    /// Planted fault: news that found no room in their time are forgotten; a manager that reloads waits for their end for ever.
-    #[test]
-    fn what_a_manager_had_no_room_for_is_told_before_the_next_sign_of_life() {
-        let name = format!("dyno-manager-stalled-{}", child::this());
-        let stalled = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
-        let variable = |wanted: &str| (wanted == "NOTIFY_SOCKET").then(|| OsString::from(format!("@{name}")));
-        let manager = Manager::of(variable, child::this()).unwrap();
-        for _ in 0..10_000 {
-            manager.tell(&Event::Alive);
-        }
-        manager.tell(&Event::Reloading);
-        stalled.set_nonblocking(true).unwrap();
-        let mut bytes = [0; 100];
-        while stalled.recv(&mut bytes).is_ok_and(|count| bytes[..count].starts_with(b"WATCHDOG=1")) {}
-        manager.tell(&Event::Alive);
-        let mut heard = || {
-            let count = stalled.recv(&mut bytes).unwrap();
-            String::from_utf8_lossy(&bytes[..count]).into_owned()
-        };
-        assert!(heard().starts_with("RELOADING=1\n"));
-        assert_eq!(heard(), "WATCHDOG=1\n");
     }
 
     /// Planted fault: whatever finds the queue full is dropped, as signs of life may be; then a busy manager waits for ever for the

@@ -44,7 +44,7 @@ pub(crate) struct Done {
     pub(crate) said: PathBuf,
 }
 
-/// Of what failed so much is told once more, in bytes of its begin and of its end.
+/// So many bytes of the beginning of what a failure said, and as many of its end, are told once more.
 const EXCERPT: usize = 1_500;
 
 impl Done {
@@ -102,7 +102,7 @@ impl Job {
         let cannot = || Trouble::cannot(format!("keep what {} says in {}", task.name, said.display()));
         let file = File::create(&said).map_err(cannot())?;
         let other = file.try_clone().map_err(cannot())?;
-        eprintln!("     Beside  {}: {}", task.name, shown(&task.command));
+        eprintln!("     Running {}: {}", task.name, shown(&task.command));
         let command = task.command.stdin(Stdio::null()).stdout(file).stderr(other);
         Ok(Job { run: Run::start(command, task.limit)?, name: task.name, limit: task.limit, said })
     }
@@ -191,7 +191,7 @@ impl Crowd {
     }
 }
 
-/// From where the tests' failures begin, if that is told; begin and end of it if it is long.
+/// From the line on with which the failures of tests begin, or the whole where there is none; of a long text its beginning and end.
 fn excerpt(said: &str) -> String {
     let begins = said.find("\nfailures:\n").map_or(0, |at| at + 1);
     let of_failure = said[begins..].trim_end();

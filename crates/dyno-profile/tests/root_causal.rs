@@ -236,10 +236,12 @@ fn pauses_for_all_alike_slow_what_runs_by_itself_and_not_what_a_clock_paces() {
             (null, live.alike(25, SPAN).unwrap().unwrap())
         });
         let whole = pairs.by_ref().take(240).filter(|(null, alike)| is_whole(null) && is_whole(alike));
-        let rounds = whole.take(24).map(|(null, alike)| {
+        let whole: Vec<_> = whole.take(24).collect();
+        assert_eq!(whole.len(), 24, "the machine was taken away in nearly all of 240 rounds");
+        let rounds = whole.iter().map(|(null, alike)| {
             let inserted = (alike.last.inserted_ns - alike.first.inserted_ns) as f64;
             let inserted = inserted / (alike.last.at_ns - alike.first.at_ns) as f64;
-            (1.0 - rate(&alike) / rate(&null)) / inserted
+            (1.0 - rate(alike) / rate(null)) / inserted
         });
         Sorted::of(rounds).quantile(0.5).unwrap()
     };
@@ -319,6 +321,8 @@ fn functions_are_offered_with_their_rate() {
     assert!(one > 100.0 && other < 5.0 * one && one < 5.0 * other, "{found:?}");
 }
 
+/// Planted fault: what a thread waits for is asked once, when it leaves its core (`file_ns` left out of `on_waking`): a wait that began
+/// under the file before is counted, once in some hundred runs on a busy machine.
 #[test]
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn a_file_that_is_waited_for_can_be_made_faster_and_another_cannot() {
@@ -544,7 +548,7 @@ const VICTIM: &str = "DYNO_TEST_CAUSAL_VICTIM";
 
 /// Not a test by itself: what the next one starts and kills.
 #[test]
-#[ignore = "only started by a_killed_profiler_leaves_nothing_and_its_target_runs_on"]
+#[ignore = "only started by a_killed_profiler_leaves_nothing_and_its_target_runs_on_after_a_tenth_of_a_second"]
 fn a_profiler_to_be_killed() {
     let Ok(victim) = std::env::var(VICTIM) else { return };
     let words: Vec<&str> = victim.split_whitespace().collect();
@@ -587,7 +591,7 @@ fn done_in_a_while(running: &Target) -> f64 {
 /// without the deadline and with `active` left set (the target does nothing meanwhile).
 #[test]
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
-fn a_killed_profiler_leaves_nothing_and_its_target_runs_on() {
+fn a_killed_profiler_leaves_nothing_and_its_target_runs_on_after_a_tenth_of_a_second() {
     let _alone = alone();
     let running = Target::start("two");
     let before = bpf::ids().unwrap();
@@ -605,21 +609,23 @@ fn a_killed_profiler_leaves_nothing_and_its_target_runs_on() {
         sleep_ns(chance.below(400 * MS));
         let killed_ns = mono_ns();
         profiler.kill().unwrap();
+        // By now nobody pauses any more, whatever of it is still there.
+        sleep_ns((killed_ns + 100 * MS).saturating_sub(mono_ns()));
+        rates.push(done_in_a_while(&running) / usual);
         profiler.wait().unwrap();
         // What is pinned never goes.
         common::wait_for("nothing of it is left", || new_since(&before) == (0, 0));
         gone_after.push((mono_ns() - killed_ns) as f64 / MS as f64);
-        let done = running.done();
-        common::wait_for("the target goes on", || running.done() > done);
-        rates.push(done_in_a_while(&running) / usual);
     }
     let median = Sorted::of(rates.iter().copied()).quantile(0.5).unwrap();
-    // The kernel takes hooks away while the process ends, and waits for all CPUs after each.
+    // The kernel takes hooks away one after another while the process ends, and waits for all CPUs after each; here these are kept
+    // busy by who goes before others.
     let gone_after = Sorted::of(gone_after).quantile(0.5).unwrap();
     println!(
         "{} kills: gone after {gone_after:.0} ms in the median; the target does {median:.3} of its work",
         rates.len()
     );
+    assert!(gone_after < 5_000.0, "{gone_after} ms");
     // Of its two threads one may have less of the CPUs than the other for a quarter of a second; and not in the median.
     assert!(median > 0.85, "{rates:?}");
 }

@@ -81,7 +81,7 @@ fn show(record: &Causal) {
 /// holds everything is no answer. Planted faults: pauses of half their length, or a correction that is left out, are off by
 /// half of the truth, 15 points of 30 at 50 %: more than is allowed there in any case.
 ///
-/// Chance: some ten rounds give an interval of ±2.2 standard errors, about ±2.7 points at 50 %, most of it by how many
+/// Chance: ten rounds, of the more that there is time for, give an interval of ±2.2 standard errors, about ±2.7 points at 50 %, most of it by how many
 /// samples happen to lie in the site. Four points beyond it are 5.6 standard errors, which Student's t with ten degrees of
 /// freedom exceeds twice in ten thousand times: six figures in a thousand runs one.
 fn assert_near(record: &Causal, name: &str, percent: u32, truth: f64) {
@@ -98,7 +98,7 @@ fn assert_near(record: &Causal, name: &str, percent: u32, truth: f64) {
 }
 
 #[test]
-#[ignore = "needs CAP_BPF and CAP_PERFMON, and a third of a minute"]
+#[ignore = "needs CAP_BPF and CAP_PERFMON, and half a minute"]
 fn parts_of_one_thread_are_worth_their_share() {
     let _alone = alone();
     let running = started(&[]);
@@ -113,7 +113,7 @@ fn parts_of_one_thread_are_worth_their_share() {
 /// Planted fault: time that passes for the thread beside taken out of the other's too, without its having paused: half of
 /// it would seem to save 50 points.
 #[test]
-#[ignore = "needs CAP_BPF and CAP_PERFMON, and a quarter of a minute"]
+#[ignore = "needs CAP_BPF and CAP_PERFMON, and half a minute"]
 fn a_thread_beside_the_progress_has_no_effect() {
     let _alone = alone();
     let running = started(&["beside"]);
@@ -127,7 +127,7 @@ fn a_thread_beside_the_progress_has_no_effect() {
     assert_near(&record, "f60", 50, 30.0);
 }
 
-/// Visits per second of a program that is let alone.
+/// Visits for each nanosecond that a program, let alone, has a CPU.
 fn rate(words: &[&str]) -> f64 {
     let running = started(words);
     let probe = Resolver::open(running.pid()).unwrap().probe("progress").unwrap();
@@ -142,7 +142,7 @@ fn rate(words: &[&str]) -> f64 {
 /// Planted fault: who waits for a thread's end gets no credit from it (the row is deleted when the thread begins to end): the
 /// answer was contention, or that pauses cost more than they last.
 #[test]
-#[ignore = "needs CAP_BPF and CAP_PERFMON, and half a minute"]
+#[ignore = "needs CAP_BPF and CAP_PERFMON, and a minute"]
 fn work_of_a_thread_that_is_joined_is_worth_what_making_it_shorter_brings() {
     let _alone = alone();
     let saved = (0..7).map(|_| {

@@ -495,8 +495,8 @@ int on_waking(u64 *context) {
         if (waker && waker->role & PARTICIPANT)
             count(&all->partner_wakes);
     }
-    /* Which file it is was asked when the wait began: before the start another one may have been chosen. */
-    u32 waits = thread->off_ns < all->start_ns ? thread->waits & ~FOR_FILE : thread->waits;
+    /* Whether it is for the file is asked when a wait begins: then it may have been another one. */
+    u32 waits = thread->off_ns < all->file_ns ? thread->waits & ~FOR_FILE : thread->waits;
     if (waits & all->wait_kinds)
         shorten(all, thread, now, credited);
     thread->waits = 0;

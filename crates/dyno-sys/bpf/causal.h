@@ -36,7 +36,8 @@ struct control {
     u64 subject;           /* the process that the experiment is about: begins it another program, all is over */
     u64 period_ns;         /* between samples of one of a CPU's clocks; 0: neither samples nor switches are seen */
     u64 interrupt_ns;      /* what the interrupt of a sample takes from whom it hits; 0: unknown */
-    u64 room[4];
+    u64 file_ns;           /* since when `wait_inode` and `wait_device` are these */
+    u64 room[3];
 
     u64 inserted_ns;       /* the greatest position of a thread */
     u64 apart[7];

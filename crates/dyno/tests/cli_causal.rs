@@ -31,7 +31,8 @@ fn a_load_that_cannot_begin_is_told_with_its_own_words() {
     let words = ["causal", "-o", place.to_str().unwrap(), "--load", "http://127.0.0.1:1/ -c 1", &me];
     let ended = run(words);
     let lines = ended.failed();
-    assert!(lines[0].contains("the load 'http://127.0.0.1:1/ -c 1' ended at once"), "{}", ended.err);
+    // Or later, on a machine on which it takes long to begin.
+    assert!(lines[0].contains("the load 'http://127.0.0.1:1/ -c 1' ended "), "{}", ended.err);
 }
 
 #[test]

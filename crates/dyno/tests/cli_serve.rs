@@ -133,11 +133,9 @@ fn a_port_that_is_no_dynos_is_busy_too() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = listener.local_addr().unwrap().to_string();
     let ended = run(["serve", "--listen", &place]);
-    assert!(
-        ended.failed()[1].contains(&format!("process {} listens there", std::process::id())),
-        "{}",
-        ended.err
-    );
+    // A child of another test holds it too until it has become its program.
+    let told = ended.failed()[1];
+    assert!(told.contains("listen") && told.contains(&std::process::id().to_string()), "{}", ended.err);
 }
 
 #[test]

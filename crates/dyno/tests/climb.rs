@@ -487,16 +487,22 @@ fn killed_at_many_moments(name: &str, arguments: &[&str], server: &str) {
     for moment in 0..8_u32 {
         let folder = Folder::new(&format!("{name}-{moment}"));
         let mut child = begun(&folder, arguments);
+        let lives = || left_over(&folder).iter().any(|process| process.contains(server));
+        // Half of them from the first server on, however long a machine takes to come so far.
+        if moment >= 4 {
+            wait_for("a server", Duration::from_secs(20), lives);
+        }
         let began = Instant::now();
         let due = Duration::from_millis(u64::from(moment) * 271);
         wait_for("the moment", Duration::from_secs(5), || began.elapsed() >= due);
-        seen_alive += usize::from(left_over(&folder).iter().any(|process| process.contains(server)));
+        seen_alive += usize::from(lives());
         child.kill().expect("kill -9");
         child.wait().expect("it ends");
-        let limit = Duration::from_secs(2);
+        let limit = Duration::from_secs(20);
         wait_for(&format!("nothing left after {due:?}"), limit, || left_over(&folder).is_empty());
     }
-    assert!(seen_alive >= 4, "servers lived at {seen_alive} of 8 moments only: nothing was tested");
+    // Between two blocks none may live.
+    assert!(seen_alive >= 2, "servers lived at {seen_alive} of 8 moments only: nothing was tested");
 }
 
 #[test]

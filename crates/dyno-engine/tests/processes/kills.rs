@@ -153,8 +153,8 @@ fn killed_under_load(reuseport: &str) {
     assert!(not_its_own.is_empty(), "requests were lost that no killed worker had: {not_its_own:?}");
     assert!(lost.len() <= kills * CLIENTS, "a connection is lost once");
     // A pause would hold up all. Of a few, beside other tests, half may have waited for a CPU.
-    let fast = took[took.len() / 4];
-    assert!(fast <= REPLACED, "three of four workers were replaced only after {fast:?}");
+    let fast_half = took[(took.len() - 1) / 2];
+    assert!(fast_half <= REPLACED, "more than half of the workers were replaced only after {fast_half:?}");
     let is_whole_figure = kills != KILLS;
     assert!(!is_whole_figure || longest <= REPLACED, "one worker was replaced only after {longest:?}");
     let (status, report) = served.stop();

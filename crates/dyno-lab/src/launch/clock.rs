@@ -118,8 +118,13 @@ mod tests {
             while thread_cpu_ns() < 50_000_000 {
                 std::hint::black_box(0);
             }
+            std::fs::read_link("/proc/thread-self").unwrap()
         });
-        burnt.join().unwrap();
+        // Who is joined may be in the list for a moment more.
+        let row = std::path::Path::new("/proc").join(burnt.join().unwrap());
+        while row.exists() {
+            std::thread::yield_now();
+        }
         // Other tests' threads burn meanwhile: beyond all that live stands what ended ones took.
         let living_ns = proc::run_ns(me[0]).unwrap();
         let all_ns = spent_ns(&me).unwrap();

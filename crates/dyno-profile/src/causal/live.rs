@@ -588,6 +588,7 @@ impl Rig for Live<'_> {
         }
         Ok(None)
     }
+
     fn period_ns(&self) -> u64 {
         u64::try_from(self.subject.period.as_nanos()).unwrap_or(u64::MAX)
     }

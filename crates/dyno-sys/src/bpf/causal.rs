@@ -315,8 +315,12 @@ impl Probe {
             Waits::Disk => 4,
             Waits::Network => 8,
             Waits::File(file) => {
-                self.set(word::WAIT_INODE, file.inode);
-                self.set(word::WAIT_DEVICE, kernel_device(file.device));
+                let wanted =
+                    [(word::WAIT_INODE, file.inode), (word::WAIT_DEVICE, kernel_device(file.device))];
+                if wanted.iter().any(|(at, value)| self.get(*at) != *value) {
+                    wanted.iter().for_each(|(at, value)| self.set(*at, *value));
+                    self.set(word::FILE_NS, mono_ns());
+                }
                 16
             }
         }

@@ -562,7 +562,7 @@ mod tests {
         assert!(!peers(&[this()]).contains(&this()));
     }
 
-    /// A client that has another connection every few milliseconds is found each time. Who lists the connections first and
+    /// A client that has another connection every few milliseconds is found. Who lists the connections first and
     /// then looks through all processes misses it in every third try.
     #[test]
     fn a_peer_that_connects_anew_all_the_time_is_found() {

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use dyno_sys::Pid;
 use dyno_sys::signal::{self, Signal};
 
-/// Nothing here takes longer unless it is broken.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+/// Nothing here takes longer unless it is broken. Less than a minute, which is what many limits of a server are by default.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(45);
 
 /// The binary, deaf to what the caller's environment says about terminals.
 pub(crate) fn dyno<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {

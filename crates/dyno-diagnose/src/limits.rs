@@ -2,7 +2,7 @@
 
 use dyno_record::finding::{Class, Confidence};
 use dyno_record::observation::{Limit, Load, Queue, ThreadCost};
-use dyno_record::profile::WaitClass;
+use dyno_record::profile::{ThreadTime, WaitClass};
 
 use super::draft::{Draft, Outcome, percent};
 use super::facts::Facts;
@@ -36,6 +36,13 @@ pub(super) const WAITING_SHARE_MIN: f64 = 0.5;
 /// of the time at most. Where it waits for a CPU for longer, twice as much as it does not run.
 const WAITING_BEFORE_FULL_MIN: f64 = 0.25;
 const WAITING_WHILE_IT_RUNS_NOT: f64 = 2.0;
+/// Calls by which a program asks what there is to do, and those by which it takes it.
+const ASKS: [&str; 7] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6"];
+const TAKES: [&str; 7] = ["recvfrom", "recvmsg", "recvmmsg", "read", "readv", "accept", "accept4"];
+/// So many questions are seen before their answers say something.
+const ASKED_MIN: u64 = 100;
+/// Who waits for less than this share of the time has always something to do.
+const RESTS_MAX: f64 = 0.001;
 /// Share of the other threads' waits that the thread at its limit ended.
 const WAIT_FOR_IT_MIN: f64 = 0.3;
 /// Waiting of other threads below this share of the window is no waiting.
@@ -144,7 +151,27 @@ fn who_waits(facts: &Facts<'_>, busiest: &Demand<'_>) -> Option<String> {
     requests_in_line(facts)
         .or_else(|| unread(facts))
         .or_else(|| untaken(facts, WAITING_BEFORE_FULL_MIN.max(idle_while_asked)))
+        .or_else(|| never_rests(facts, busiest.thread))
         .or_else(|| threads_wait(facts, busiest.thread))
+}
+
+/// It never waits for an event, and takes something each time that it asks: the next request is always there. Who asks again and
+/// again for nothing takes less.
+fn never_rests(facts: &Facts<'_>, busiest: &ThreadCost) -> Option<String> {
+    let sending = facts.seen.packets.as_ref()?.sending?;
+    let profile = facts.off.as_ref()?.profile;
+    let is_it = |time: &&ThreadTime| profile.threads[time.thread as usize].tid == busiest.tid;
+    let time = profile.thread_times.iter().find(is_it)?;
+    let all_ns = (time.running_ns + time.runnable_ns + time.waiting_ns) as f64;
+    let count = |names: &[&str]| -> u64 {
+        let calls = names.iter().filter_map(|name| profile.system_calls.get(*name));
+        calls.map(|call| call.count.saturating_sub(call.errors)).sum()
+    };
+    let (asked, taken) = (count(&ASKS), count(&TAKES));
+    let is_so = time.waiting_ns as f64 <= RESTS_MAX * all_ns && asked >= ASKED_MIN && taken >= asked;
+    (is_so && sending.rounds >= ROUNDS_MIN).then(|| {
+        format!("it never waited: it asked {asked} times what there is to do, and took {taken} pieces and connections")
+    })
 }
 
 /// Latency is many times what a request costs: the others stand in line before the thread.
@@ -367,7 +394,8 @@ mod tests {
 
     use dyno_record::finding::Class;
     use dyno_record::observation::{Limit, Load, Packets, Quota, Sending};
-    use dyno_record::profile::WaitClass;
+    use dyno_record::profile::{SystemCall, ThreadTime, WaitClass};
+    use std::collections::BTreeMap;
 
     use crate::scene::{S, Scene, busy_load, synchronous_log};
 
@@ -552,6 +580,35 @@ mod tests {
         };
         assert_eq!(full(40).classes(), [Class::SingleThreadLimit]);
         assert_eq!(full(1).classes(), []);
+    }
+
+    /// Planted faults: the thread's waits not asked; what it takes not asked, so that who spins is taken for who is full; a program
+    /// without connections taken for a server.
+    #[test]
+    fn a_thread_that_never_waits_for_an_event_and_takes_something_each_time_is_at_its_limit() {
+        let served = |waiting_ms: u64, taken: u64, rounds: u64| {
+            let call = |count| SystemCall { count, ..SystemCall::default() };
+            let sending = Sending { rounds, ..Sending::default() };
+            Scene::new(&[9.8])
+                .on("main;work", 100)
+                .off(1, WaitClass::RunQueue, "main;work", 0.01)
+                .with(|seen| {
+                    seen.packets = Some(Packets { sending: Some(sending), ..Packets::default() });
+                    let off = seen.off_cpu.as_mut().unwrap();
+                    let waiting_ns = waiting_ms * 1_000_000;
+                    off.thread_times =
+                        vec![ThreadTime { thread: 0, running_ns: 10 * S, runnable_ns: 0, waiting_ns }];
+                    off.system_calls = BTreeMap::from([
+                        ("epoll_wait".to_owned(), call(1_000)),
+                        ("recvfrom".to_owned(), SystemCall { errors: 500, ..call(taken + 500) }),
+                    ]);
+                })
+                .classes()
+        };
+        assert_eq!(served(5, 1_500, 45), [Class::SingleThreadLimit]);
+        assert_eq!(served(50, 1_500, 45), [], "it rests now and then");
+        assert_eq!(served(5, 900, 45), [], "it asks for nothing again and again");
+        assert_eq!(served(5, 1_500, 0), [], "nobody is connected");
     }
 
     #[test]

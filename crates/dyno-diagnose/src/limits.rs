@@ -6,6 +6,8 @@ use dyno_record::profile::{ThreadTime, WaitClass};
 
 use super::draft::{Draft, Outcome, percent};
 use super::facts::Facts;
+use super::idle::is_event_call;
+use super::names;
 use super::waits::OffCpu;
 
 /// A thread that has work for this share of the time, runs or waits for a CPU, is at its limit: the rest is what the scheduler
@@ -36,9 +38,6 @@ pub(super) const WAITING_SHARE_MIN: f64 = 0.5;
 /// of the time at most. Where it waits for a CPU for longer, twice as much as it does not run.
 const WAITING_BEFORE_FULL_MIN: f64 = 0.25;
 const WAITING_WHILE_IT_RUNS_NOT: f64 = 2.0;
-/// Calls by which a program asks what there is to do, and those by which it takes it.
-const ASKS: [&str; 7] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6"];
-const TAKES: [&str; 7] = ["recvfrom", "recvmsg", "recvmmsg", "read", "readv", "accept", "accept4"];
 /// So many questions are seen before their answers say something.
 const ASKED_MIN: u64 = 100;
 /// Who waits for less than this share of the time has always something to do.
@@ -163,15 +162,20 @@ fn never_rests(facts: &Facts<'_>, busiest: &ThreadCost) -> Option<String> {
     let is_it = |time: &&ThreadTime| profile.threads[time.thread as usize].tid == busiest.tid;
     let time = profile.thread_times.iter().find(is_it)?;
     let all_ns = (time.running_ns + time.runnable_ns + time.waiting_ns) as f64;
-    let count = |names: &[&str]| -> u64 {
-        let calls = names.iter().filter_map(|name| profile.system_calls.get(*name));
-        calls.map(|call| call.count.saturating_sub(call.errors)).sum()
+    let count = |is: fn(&str) -> bool| -> u64 {
+        let calls = profile.system_calls.iter().filter(|(name, _)| is(name));
+        calls.map(|(_, call)| call.count.saturating_sub(call.errors)).sum()
     };
-    let (asked, taken) = (count(&ASKS), count(&TAKES));
+    let asked = count(|name| is_event_call(name) && !is_accept(name));
+    let taken = count(|name| names::is(name, names::CALLS_IN) || is_accept(name));
     let is_so = time.waiting_ns as f64 <= RESTS_MAX * all_ns && asked >= ASKED_MIN && taken >= asked;
     (is_so && sending.rounds >= ROUNDS_MIN).then(|| {
         format!("it never waited: it asked {asked} times what there is to do, and took {taken} pieces and connections")
     })
+}
+
+fn is_accept(call: &str) -> bool {
+    matches!(call, "accept" | "accept4")
 }
 
 /// Latency is many times what a request costs: the others stand in line before the thread.

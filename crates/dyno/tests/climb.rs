@@ -501,8 +501,7 @@ fn killed_at_many_moments(name: &str, arguments: &[&str], server: &str) {
         let limit = Duration::from_secs(20);
         wait_for(&format!("nothing left after {due:?}"), limit, || left_over(&folder).is_empty());
     }
-    // Between two blocks none may live.
-    assert!(seen_alive >= 2, "servers lived at {seen_alive} of 8 moments only: nothing was tested");
+    assert!(seen_alive >= 4, "servers lived at {seen_alive} of 8 moments only: nothing was tested");
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub mod alloc;
 pub mod bpf;
 pub mod child;
 pub mod clock;
+pub mod connections;
 pub mod epoll;
 mod errno;
 pub mod event;

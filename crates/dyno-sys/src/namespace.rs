@@ -44,6 +44,11 @@ impl OwnNetwork {
         Ok(OwnNetwork(File::open("/proc/thread-self/ns/net")?.into()))
     }
 
+    /// The one that process `pid` sees. It needs the right to trace it.
+    pub fn of(pid: Pid) -> io::Result<OwnNetwork> {
+        Ok(OwnNetwork(File::open(format!("{}/ns/net", proc::folder(pid)))?.into()))
+    }
+
     /// Its number, by which the kernel tells namespaces apart.
     pub fn number(&self) -> io::Result<u64> {
         Ok(File::from(self.0.try_clone()?).metadata()?.ino())

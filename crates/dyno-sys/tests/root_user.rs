@@ -1,4 +1,4 @@
-//! What only root can try: launching as another user, and perf events as a plain one.
+//! What only root can try: launching as another user, perf events as a plain one, and a look into other networks.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -6,7 +6,12 @@ mod common;
 use common::{Scratch, launch, next_exit};
 use dyno_sys::child::Exit;
 use dyno_sys::keeper::{Closing, Keeper, KeeperError, Undo};
-use dyno_sys::proc;
+use dyno_sys::namespace::OwnNetwork;
+use dyno_sys::netlink::link::{self, Veth};
+use dyno_sys::netlink::route;
+use dyno_sys::{Pid, connections, proc};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -31,6 +36,7 @@ fn main() -> ExitCode {
                 "a_refused_value_leaves_nothing_of_itself_behind",
                 a_refused_value_leaves_nothing_of_itself_behind,
             ),
+            ("who_asks_from_another_network_is_a_peer", who_asks_from_another_network_is_a_peer),
         ],
         why,
     )
@@ -141,4 +147,57 @@ fn a_refused_value_leaves_nothing_of_itself_behind() {
         dyno_sys::knob::put_back(knob, &before).unwrap();
         assert_eq!(after, before, "{refused}");
     }
+}
+
+/// A process of the namespace in which it was started, that does nothing and holds this as its input.
+struct Holder(std::process::Child);
+
+impl Holder {
+    fn of(held: impl Into<OwnedFd>) -> Holder {
+        Holder(Command::new("sleep").arg("60").stdin(held.into()).spawn().unwrap())
+    }
+
+    fn pid(&self) -> Pid {
+        self.0.id().cast_signed()
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Gives this end of the cable an address, and sets it and `lo` up.
+fn begin(name: &str, address: Ipv4Addr) {
+    let (links, _) = route::links(16).unwrap();
+    let device = links.iter().find(|link| link.name == name).unwrap().index;
+    link::add_address(device, address, 24).unwrap();
+    [1, device].into_iter().for_each(|device| link::set_up(device).unwrap());
+}
+
+/// A server in a container, asked by one outside; a third has a server of the same port, and is asked over its own loopback.
+/// Planted fault: sockets of other networks are not looked at.
+fn who_asks_from_another_network_is_a_peer() {
+    let (inside, outside) = (OwnNetwork::make().unwrap(), OwnNetwork::make().unwrap());
+    let [server_at, client_at] = [Ipv4Addr::new(10, 99, 0, 1), Ipv4Addr::new(10, 99, 0, 2)];
+    let listen = |at: Ipv4Addr| TcpListener::bind((at, 8_099)).unwrap();
+    let connect = |at: Ipv4Addr| TcpStream::connect((at, 8_099)).unwrap();
+    let server = inside.within(|| {
+        link::make_veth(Veth { names: ["in", "out"], queues: 1 }, &outside).unwrap();
+        begin("in", server_at);
+        Holder::of(listen(Ipv4Addr::UNSPECIFIED))
+    });
+    let (client, stranger, asked) = outside
+        .within(|| {
+            begin("out", client_at);
+            let other = listen(Ipv4Addr::LOCALHOST);
+            let stranger = Holder::of(connect(Ipv4Addr::LOCALHOST));
+            (Holder::of(connect(server_at)), stranger, Holder::of(other))
+        })
+        .unwrap();
+    let server = server.unwrap();
+    assert!(!proc::same_network(server.pid(), client.pid()));
+    assert_eq!(connections::peers(&[server.pid()]), [client.pid()], "{} {}", stranger.pid(), asked.pid());
 }

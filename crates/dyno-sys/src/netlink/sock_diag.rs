@@ -16,7 +16,12 @@ const INET_HEAD_BYTES: usize = 72;
 /// Bytes of `struct unix_diag_req`, and of its answer's head.
 const UNIX_REQUEST_BYTES: usize = 24;
 const UNIX_HEAD_BYTES: usize = 16;
-/// What is asked of a unix socket, and the attribute that answers it (`linux/unix_diag.h`): its queue.
+/// What is asked of a unix socket, and the attribute that answers it (`linux/unix_diag.h`): its name, what it is connected to,
+/// its queue.
+const UNIX_SHOW_NAME: u32 = 0x01;
+const UNIX_NAME: u16 = 0;
+const UNIX_SHOW_PEER: u32 = 0x04;
+const UNIX_PEER: u16 = 2;
 const UNIX_SHOW_QUEUE: u32 = 0x10;
 const UNIX_QUEUE: u16 = 4;
 /// Whatever its cookie: the inode names it.
@@ -46,6 +51,21 @@ pub struct Listener {
     pub inode: u32,
     /// Whose it is.
     pub uid: u32,
+}
+
+/// A TCP socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpSocket {
+    /// This end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// Bytes received that nobody has read; on a listener connections that nobody has accepted.
+    pub unread: u32,
+    /// The state, by the kernel's number (1 established, 10 listening).
+    pub state: u8,
+    /// What /proc/PID/fd names as `socket:[inode]`; 0 when no process holds it.
+    pub inode: u32,
 }
 
 /// The queue of a listener.
@@ -83,6 +103,17 @@ impl UnixQueues {
     }
 }
 
+/// A unix socket and what it is connected to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnixEnd {
+    /// What /proc/PID/fd names as `socket:[inode]`.
+    pub inode: u64,
+    /// Its file, or its name after `@`. One that was accepted has its listener's.
+    pub name: Option<String>,
+    /// The inode of the socket at the other end; `None` where there is none, or nobody has accepted it.
+    pub peer: Option<u64>,
+}
+
 /// A socket of the family `AF_PACKET`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tap {
@@ -102,15 +133,47 @@ pub struct Tap {
     pub promiscuous: Vec<u32>,
 }
 
+/// All TCP sockets in these states, by the kernel's numbers (1 established, 10 listening), of this thread's network namespace.
+pub fn tcp(states: &[u8]) -> io::Result<Vec<TcpSocket>> {
+    let wanted = states.iter().fold(0, |all, state| all | 1u32 << state);
+    let mut all = Vec::new();
+    let mut netlink = Netlink::open(Protocol::SockDiag)?;
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        let request = inet_request(family, wanted);
+        let each = &mut |message: &[u8]| all.extend(parse_tcp(message));
+        netlink.ask((SOCK_DIAG_BY_FAMILY, &request), Until::Dumped, usize::MAX, each)?;
+    }
+    Ok(all)
+}
+
+/// All unix sockets of this thread's network namespace that have a name or are connected.
+pub fn unix() -> io::Result<Vec<UnixEnd>> {
+    let mut request = [0; UNIX_REQUEST_BYTES];
+    request[0] = libc::AF_UNIX as u8;
+    request[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
+    request[12..16].copy_from_slice(&(UNIX_SHOW_NAME | UNIX_SHOW_PEER).to_le_bytes());
+    request[16..24].copy_from_slice(&NO_COOKIE);
+    let mut all = Vec::new();
+    let each = &mut |message: &[u8]| all.extend(parse_unix_end(message));
+    let mut netlink = Netlink::open(Protocol::SockDiag)?;
+    netlink.ask((SOCK_DIAG_BY_FAMILY, &request), Until::Dumped, usize::MAX, each)?;
+    Ok(all)
+}
+
+fn inet_request(family: i32, states: u32) -> [u8; INET_REQUEST_BYTES] {
+    let mut request = [0; INET_REQUEST_BYTES];
+    request[0] = family as u8;
+    request[1] = libc::IPPROTO_TCP as u8;
+    request[4..8].copy_from_slice(&states.to_le_bytes());
+    request
+}
+
 /// The TCP listeners, `max` of each family at most.
 pub fn listeners(max: usize) -> io::Result<(Vec<Listener>, Read)> {
     let (mut all, mut whole) = (Vec::new(), Read::Whole);
     let mut netlink = Netlink::open(Protocol::SockDiag)?;
     for family in [libc::AF_INET, libc::AF_INET6] {
-        let mut request = [0; INET_REQUEST_BYTES];
-        request[0] = family as u8;
-        request[1] = libc::IPPROTO_TCP as u8;
-        request[4..8].copy_from_slice(&(1u32 << LISTEN).to_le_bytes());
+        let request = inet_request(family, 1 << LISTEN);
         let each = &mut |message: &[u8]| all.extend(parse_listener(message));
         if netlink.ask((SOCK_DIAG_BY_FAMILY, &request), Until::Dumped, max, each)? == Read::Cut {
             // What is left of a dump would be taken for the answer to the next question.
@@ -133,16 +196,35 @@ pub fn taps(max: usize) -> io::Result<(Vec<Tap>, Read)> {
     Ok((all, read))
 }
 
+/// An address of a `struct inet_diag_msg`, with the places of its port and of itself.
+fn inet_address(head: &[u8], port_at: usize, at: usize) -> SocketAddr {
+    let port = u16::from_be_bytes([head[port_at], head[port_at + 1]]);
+    let bytes = |len: usize| &head[at..at + len];
+    let address: IpAddr = match i32::from(head[0]) {
+        libc::AF_INET => Ipv4Addr::from(<[u8; 4]>::try_from(bytes(4)).expect("it is four bytes")).into(),
+        _ => Ipv6Addr::from(<[u8; 16]>::try_from(bytes(16)).expect("it is sixteen bytes")).into(),
+    };
+    SocketAddr::new(address, port)
+}
+
+/// `struct inet_diag_msg` of any socket. A mapped address is the IPv4 one that it stands for.
+pub fn parse_tcp(message: &[u8]) -> Option<TcpSocket> {
+    let head = message.get(..INET_HEAD_BYTES)?;
+    let plain = |at: SocketAddr| SocketAddr::new(at.ip().to_canonical(), at.port());
+    Some(TcpSocket {
+        local: plain(inet_address(head, 4, 8)),
+        remote: plain(inet_address(head, 6, 24)),
+        unread: u32_at(head, 56),
+        state: head[1],
+        inode: u32_at(head, 68),
+    })
+}
+
 /// `struct inet_diag_msg`.
 pub fn parse_listener(message: &[u8]) -> Option<Listener> {
     let head = message.get(..INET_HEAD_BYTES)?;
-    let port = u16::from_be_bytes([head[4], head[5]]);
-    let address: IpAddr = match i32::from(head[0]) {
-        libc::AF_INET => Ipv4Addr::new(head[8], head[9], head[10], head[11]).into(),
-        _ => Ipv6Addr::from(<[u8; 16]>::try_from(&head[8..24]).expect("it is sixteen bytes")).into(),
-    };
     Some(Listener {
-        local: SocketAddr::new(address, port),
+        local: inet_address(head, 4, 8),
         waiting: u32_at(head, 56),
         backlog: u32_at(head, 60),
         uid: u32_at(head, 64),
@@ -157,6 +239,29 @@ pub fn parse_unix_queue(message: &[u8]) -> Option<Queue> {
     let queue = attributes(rest).find(|one| one.kind == UNIX_QUEUE && one.bytes.len() >= 8);
     let queue = queue.filter(|_| is_listener)?;
     Some(Queue { waiting: u32_at(queue.bytes, 0), backlog: u32_at(queue.bytes, 4) })
+}
+
+/// `struct unix_diag_msg`, asked for name and peer. `None` for a socket that has neither.
+pub fn parse_unix_end(message: &[u8]) -> Option<UnixEnd> {
+    let rest = message.get(UNIX_HEAD_BYTES..)?;
+    let mut end = UnixEnd { inode: u32_at(message, 4).into(), name: None, peer: None };
+    for attribute in attributes(rest) {
+        match attribute.kind {
+            UNIX_NAME => end.name = unix_name(attribute.bytes),
+            UNIX_PEER => end.peer = Some(u32_at(attribute.bytes, 0).into()).filter(|inode| *inode != 0),
+            _ => {}
+        }
+    }
+    (end.name.is_some() || end.peer.is_some()).then_some(end)
+}
+
+/// A path ends at its zero byte, if it has one; a name without a file begins with one.
+fn unix_name(bytes: &[u8]) -> Option<String> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match bytes.split_first()? {
+        (0, name) => Some(format!("@{}", text(name))),
+        _ => bytes.split(|byte| *byte == 0).next().map(text),
+    }
 }
 
 /// `struct packet_diag_msg`.

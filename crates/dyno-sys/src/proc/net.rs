@@ -4,6 +4,7 @@
 
 use super::process::folder;
 use crate::Pid;
+use crate::child::this;
 use crate::socket::Addr;
 use crate::tasks::numbers_in;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,11 +16,6 @@ use std::path::PathBuf;
 const ESTABLISHED: u8 = 0x01;
 const CLOSE_WAIT: u8 = 0x08;
 const LISTEN: u8 = 0x0A;
-/// Connections that cost little to list again and again; of more, some last longer than a look.
-const FEW: usize = 256;
-/// So often a process is asked whose connections change while it is asked. One that is kept from the CPU while it changes
-/// them, or whose asker is, is asked in vain about every other time: a chance of one in a million.
-const TRIES_MAX: usize = 20;
 /// `__SO_ACCEPTCON` in the flags of /proc/net/unix: it listens.
 const UNIX_ACCEPTS: u32 = 0x1_0000;
 /// `SS_CONNECTING` in its column of states: connected, and nobody's descriptor yet.
@@ -65,7 +61,7 @@ pub struct UnixListenerLine {
 pub fn listeners(addr: &Addr) -> Vec<Pid> {
     let inodes = match addr {
         Addr::Tcp(addr) => {
-            inet_lines("/proc/net").filter(|line| hears(line, addr)).map(|line| line.inode).collect()
+            inet_lines(this()).filter(|line| hears(line, addr)).map(|line| line.inode).collect()
         }
         Addr::Unix(path) => {
             let text = fs::read_to_string("/proc/net/unix").unwrap_or_default();
@@ -80,7 +76,7 @@ pub fn listeners(addr: &Addr) -> Vec<Pid> {
 pub fn listens_on(pid: Pid) -> Vec<Addr> {
     let own: BTreeSet<u64> = socket_inodes(pid).collect();
     let folder = folder(pid);
-    let lines = inet_lines(&format!("{folder}/net"));
+    let lines = inet_lines(pid);
     let tcp = lines.filter(|line| line.state == LISTEN && own.contains(&line.inode));
     let text = fs::read_to_string(format!("{folder}/net/unix")).unwrap_or_default();
     let files = parse_unix(&text).into_iter();
@@ -101,56 +97,26 @@ pub fn sockets_accepted(pid: Pid, port: u16) -> Vec<i32> {
     let accepted =
         |line: &InetLine| line.local.port() == port && matches!(line.state, ESTABLISHED | CLOSE_WAIT);
     let folder = folder(pid);
-    let lines = inet_lines(&format!("{folder}/net")).filter(accepted);
+    let lines = inet_lines(pid).filter(accepted);
     let inodes: BTreeSet<u64> = lines.map(|line| line.inode).collect();
     let is_ours = |fd: &i32| socket_inode(&folder, *fd).is_some_and(|inode| inodes.contains(&inode));
     numbers_in(&format!("{folder}/fd")).into_iter().filter(is_ours).collect()
 }
 
-/// A listener of TCP or an open connection, and the descriptor by which a process holds it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeldSocket {
-    /// The descriptor.
-    pub fd: i32,
-    /// Its line of the table.
-    pub line: InetLine,
-}
-
-impl HeldSocket {
-    /// Whether it listens.
-    #[must_use]
-    pub fn listens(&self) -> bool {
-        self.line.state == LISTEN
-    }
-}
-
-/// Listeners of TCP and open connections of some processes that see the same network as the first of them, by process, with
-/// descriptors ascending.
-pub fn tcp_held(pids: &[Pid]) -> Vec<(Pid, Vec<HeldSocket>)> {
-    let Some(first) = pids.first() else { return Vec::new() };
-    let is_open = |line: &InetLine| matches!(line.state, ESTABLISHED | LISTEN);
-    let table: BTreeMap<u64, InetLine> = inet_lines(&format!("{}/net", folder(*first)))
-        .filter(|line| is_open(line) && line.inode != 0)
-        .map(|line| (line.inode, line))
-        .collect();
-    let of = |pid: &Pid| {
-        let folder = folder(*pid);
-        let held = |fd: i32| Some(HeldSocket { fd, line: *table.get(&socket_inode(&folder, fd)?)? });
-        (*pid, numbers_in(&format!("{folder}/fd")).into_iter().filter_map(held).collect())
-    };
-    pids.iter().map(of).collect()
-}
-
 /// Whether two processes see the same network; not where that is not told.
 pub fn same_network(one: Pid, other: Pid) -> bool {
-    let network = |pid: Pid| fs::read_link(format!("{}/ns/net", folder(pid))).ok();
-    network(one).is_some_and(|network_of_one| Some(network_of_one) == network(other))
+    network_of(one).is_some_and(|network| Some(network) == network_of(other))
+}
+
+/// The number of the network namespace that `pid` sees; `None` where that is not told.
+pub fn network_of(pid: Pid) -> Option<u64> {
+    let link = fs::read_link(format!("{}/ns/net", folder(pid))).ok()?;
+    link.to_str()?.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// The descriptors of some processes that are listeners of TCP or open connections, ascending. The tables of a network namespace are as long as it has connections, and read once.
 pub fn tcp_sockets_of(pids: &[Pid]) -> Vec<(Pid, Vec<i32>)> {
-    let network = |pid: Pid| fs::read_link(format!("{}/ns/net", folder(pid))).ok();
-    joined(pids, network, open_inodes)
+    joined(pids, network_of, open_inodes)
 }
 
 /// Who holds what of which table. A process whose namespace is not told has a table of its own, and an empty table may be that
@@ -175,7 +141,7 @@ fn joined<K: Ord>(
 /// Listeners and open connections of the network that `pid` sees.
 fn open_inodes(pid: Pid) -> BTreeSet<u64> {
     let is_open = |line: &InetLine| matches!(line.state, ESTABLISHED | LISTEN);
-    inet_lines(&format!("{}/net", folder(pid))).filter(is_open).map(|line| line.inode).collect()
+    inet_lines(pid).filter(is_open).map(|line| line.inode).collect()
 }
 
 /// The descriptors of `pid` that are among these sockets, ascending.
@@ -185,125 +151,25 @@ fn held(pid: Pid, inodes: &BTreeSet<u64>) -> Vec<i32> {
     numbers_in(&format!("{folder}/fd")).into_iter().filter(is_one).collect()
 }
 
-/// The TCP connections of some processes of one network namespace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Connections {
-    /// Those with received bytes that nobody has read.
-    pub unread: usize,
-    /// Whether these processes listen for TCP connections.
-    pub listens: bool,
-    /// How many they hold.
-    pub held: usize,
-    far_ends: BTreeSet<u64>,
-    /// There are connections, and the other ends of all are elsewhere.
-    leads_away: bool,
-}
-
-impl Connections {
-    /// Those that these processes hold now.
-    pub fn of(pids: &[Pid]) -> Connections {
-        let Some(first) = pids.first() else { return Connections::default() };
-        let all_held = || -> BTreeSet<u64> { pids.iter().flat_map(|pid| socket_inodes(*pid)).collect() };
-        let mut own = all_held();
-        let is_connection = |line: &InetLine| matches!(line.state, ESTABLISHED | CLOSE_WAIT);
-        let table: Vec<InetLine> = inet_lines(&format!("{}/net", folder(*first))).collect();
-        let listening: Vec<SocketAddr> = table
-            .iter()
-            .filter(|line| line.state == LISTEN && own.contains(&line.inode))
-            .map(|line| line.local)
-            .collect();
-        let listens = !listening.is_empty();
-        let came_to_us = |line: &InetLine| {
-            let hears = |at: &SocketAddr| {
-                at.port() == line.local.port() && (at.ip() == line.local.ip() || at.ip().is_unspecified())
-            };
-            is_connection(line) && listening.iter().any(hears)
-        };
-        // Accepted between the two looks, if it is ours.
-        if table.iter().any(|line| line.inode != 0 && !own.contains(&line.inode) && came_to_us(line)) {
-            own.extend(all_held());
-        }
-        // Nobody's descriptor yet, but nobody else will get it.
-        let awaits_accept = |line: &InetLine| line.inode == 0 && came_to_us(line);
-        let all: Vec<InetLine> = table.into_iter().filter(is_connection).collect();
-        let (held, others): (Vec<InetLine>, Vec<InetLine>) =
-            all.into_iter().partition(|line| own.contains(&line.inode));
-        let to_be_accepted = others.iter().filter(|line| awaits_accept(line));
-        let far: BTreeSet<_> =
-            held.iter().chain(to_be_accepted).map(|line| (line.remote, line.local)).collect();
-        let far_ends = others.iter().filter(|line| far.contains(&(line.local, line.remote)));
-        let near = |line: &InetLine| line.remote.ip().is_loopback() || line.remote.ip() == line.local.ip();
-        Connections {
-            leads_away: !held.is_empty() && !held.iter().any(near),
-            unread: held.iter().filter(|line| line.unread > 0).count(),
-            listens,
-            held: held.len(),
-            far_ends: far_ends.map(|line| line.inode).filter(|inode| *inode != 0).collect(),
-        }
-    }
-}
-
-/// Other processes of this machine that hold the far ends of these processes' connections, as far as we may read their
-/// descriptors.
-///
-/// A client that gives up all of its connections at once, as one does whose server closes each after a thousand requests,
-/// has others when it is asked which ones it holds. So who is not found is asked first, the connections are listed right
-/// after that, and who holds others by then is asked again.
-pub fn peers(pids: &[Pid]) -> Vec<Pid> {
-    let connections = Connections::of(pids);
-    if connections.held == 0 && !connections.listens {
-        return Vec::new();
-    }
-    let holders = socket_holders(&connections.far_ends);
-    let known = holders.of.len();
-    let found = pids_of(&holders);
-    let all_known = known == connections.far_ends.len() && (known > 0 || connections.leads_away);
-    // Who had none at the first look may have one now.
-    let is_all = || Connections::of(pids).far_ends.is_subset(&connections.far_ends);
-    if connections.held > FEW || (all_known && is_all()) {
-        return found.into_iter().collect();
-    }
-    let others = numbers_in("/proc").into_iter().filter(|pid| !pids.contains(pid) && !found.contains(pid));
-    let (mut peers, mut socketless) = (found.clone(), Vec::new());
-    for pid in others {
-        match holds_far_end(pid, pids) {
-            Some(true) => drop(peers.insert(pid)),
-            Some(false) => {}
-            None => socketless.push(pid),
-        }
-    }
-    // It has none, or was between two of them.
-    peers.extend(socketless.into_iter().filter(|pid| holds_far_end(*pid, pids) == Some(true)));
-    peers.into_iter().collect()
-}
-
-/// Whether `pid` holds the far end of a connection of `pids`. `None` when it holds no socket.
-fn holds_far_end(pid: Pid, pids: &[Pid]) -> Option<bool> {
-    let held = || -> BTreeSet<u64> { socket_inodes(pid).collect() };
-    let mut own = held();
-    for _ in 0..TRIES_MAX {
-        if own.is_empty() {
-            return None;
-        }
-        if !own.is_disjoint(&Connections::of(pids).far_ends) {
-            return Some(true);
-        }
-        let before = std::mem::replace(&mut own, held());
-        if before == own {
-            return Some(false);
-        }
-    }
-    Some(false)
-}
-
-fn socket_inodes(pid: Pid) -> impl Iterator<Item = u64> {
+/// The inodes of the sockets that `pid` holds.
+pub(crate) fn socket_inodes(pid: Pid) -> impl Iterator<Item = u64> {
     let folder = folder(pid);
     let fds = numbers_in(&format!("{folder}/fd"));
     fds.into_iter().filter_map(move |fd| socket_inode(&folder, fd))
 }
 
-fn inet_lines(folder: &str) -> impl Iterator<Item = InetLine> + use<> {
-    let read = |table: &str| fs::read_to_string(format!("{folder}/{table}")).unwrap_or_default();
+/// The descriptors of `pid` that are sockets, with their inodes; `None` where it has no descriptors, or they may not be read.
+pub(crate) fn socket_fds(pid: Pid) -> Option<BTreeMap<i32, u64>> {
+    let folder = folder(pid);
+    let fds = numbers_in(&format!("{folder}/fd"));
+    let sockets = fds.iter().filter_map(|fd| Some((*fd, socket_inode(&folder, *fd)?)));
+    (!fds.is_empty()).then(|| sockets.collect())
+}
+
+/// All lines of the tables of the network that `pid` sees.
+pub(crate) fn inet_lines(pid: Pid) -> impl Iterator<Item = InetLine> + use<> {
+    let folder = folder(pid);
+    let read = |table: &str| fs::read_to_string(format!("{folder}/net/{table}")).unwrap_or_default();
     let (four, six) = (read("tcp"), read("tcp6"));
     parse_inet(&four).into_iter().chain(parse_inet(&six))
 }
@@ -347,7 +213,8 @@ pub fn socket_holders(inodes: &BTreeSet<u64>) -> Holders {
     holders
 }
 
-fn socket_inode(folder: &str, fd: i32) -> Option<u64> {
+/// The inode of a descriptor that is a socket, of the process with this folder.
+pub(crate) fn socket_inode(folder: &str, fd: i32) -> Option<u64> {
     let link = fs::read_link(format!("{folder}/fd/{fd}")).ok()?;
     link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
@@ -449,7 +316,6 @@ fn parse_unix_line(line: &str) -> Option<UnixLine> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::child::this;
     use std::net::{TcpListener, TcpStream};
 
     /// Planted fault: the table is read for each process; then workers times connections are read.
@@ -540,63 +406,6 @@ mod tests {
         assert!(listens_on(this()).contains(&Addr::Tcp(ip)));
         drop(listener);
         assert!(!listeners(&Addr::Tcp(ip)).contains(&this()));
-    }
-
-    #[test]
-    fn what_was_received_and_not_read_is_counted_and_both_ends_of_one_process_are_no_peers() {
-        use std::io::{Read, Write};
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (mut conn, _) = listener.accept().unwrap();
-        let port = conn.local_addr().unwrap().port();
-        client.write_all(b"x").unwrap();
-        // Other tests of this process have connections too: only this one is looked at.
-        let unread = || {
-            let lines = inet_lines("/proc/self/net");
-            lines.filter(|line| line.local.port() == port && line.unread > 0).count()
-        };
-        assert_eq!(unread(), 1);
-        assert!(Connections::of(&[this()]).unread >= 1);
-        conn.read_exact(&mut [0]).unwrap();
-        assert_eq!(unread(), 0);
-        assert!(!peers(&[this()]).contains(&this()));
-    }
-
-    /// A client that has another connection every few milliseconds is found. Who lists the connections first and
-    /// then looks through all processes misses it in every third try.
-    #[test]
-    fn a_peer_that_connects_anew_all_the_time_is_found() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let script = format!("while exec 3<>/dev/tcp/127.0.0.1/{port}; do read -r -t 0.02 <&3; done");
-        let mut client = std::process::Command::new("bash").args(["-c", &script]).spawn().unwrap();
-        let pid = client.id().cast_signed();
-        let accepting = std::thread::spawn(move || {
-            let mut held = std::collections::VecDeque::new();
-            // The last one is the test's own, which says that it is over.
-            while let Ok((conn, from)) = listener.accept() {
-                held.push_back(conn);
-                if held.len() > 2 {
-                    held.pop_front();
-                }
-                if from.ip() != std::net::IpAddr::from([127, 0, 0, 1]) {
-                    return;
-                }
-            }
-        });
-        let begun = std::time::Instant::now();
-        while !peers(&[this()]).contains(&pid) {
-            assert!(begun.elapsed().as_secs() < 20, "the client never came");
-        }
-        // A machine that stands still between two looks may miss it once. The fault misses it at most twice with a chance of
-        // 6 in 10,000.
-        let missed = (0..30).filter(|_| !peers(&[this()]).contains(&pid)).count();
-        client.kill().unwrap();
-        client.wait().unwrap();
-        let from = std::net::IpAddr::from([127, 0, 0, 2]);
-        drop(crate::socket::connect_from(&Addr::Tcp(SocketAddr::from(([127, 0, 0, 1], port))), from));
-        accepting.join().unwrap();
-        assert!(missed <= 2, "{missed} of 30");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use dyno_record::observation::{
 };
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::proc::{self, CpuQuota, CpuStat, Faults, IoCount, NetCount, NetCpu, TaskCost};
-use dyno_sys::{Pid, child, clock};
+use dyno_sys::{Pid, child, clock, connections};
 
 /// Shares out busy time that none of the known processes used: to others, and to interrupts. A kernel that times interrupts
 /// apart (`CONFIG_IRQ_TIME_ACCOUNTING`) takes them out of everybody's time, any other counts them to whom they interrupt.
@@ -34,7 +34,7 @@ pub(super) struct Counters {
     net: NetCount,
     net_cpus: Vec<NetCpu>,
     quota: Option<CpuQuota>,
-    connections: proc::Connections,
+    connections: connections::Connections,
     /// Who holds the connections' far ends: asked at the same edge, for they may be gone later.
     peers: Vec<Pid>,
 }
@@ -57,7 +57,7 @@ impl Counters {
         let everybody = proc::all_ticks();
         let (net, net_cpus, quota) = (proc::net_count(pid), proc::net_cpus(), proc::cpu_quota(pid));
         let tree = proc::tree(pid);
-        let connections = proc::Connections::of(&tree);
+        let connections = connections::Connections::of(&tree);
         let processes = tree.into_iter().map(|pid| (pid, Process::read(pid))).collect();
         let own_ns = clock::process_cpu_ns(child::this()).unwrap_or(0);
         Counters {

@@ -23,7 +23,7 @@ use dyno_record::diagnosis::{Card, Diagnosis, Resources, Tail};
 use dyno_record::observation::{Goroutines, Observation, Part, Way};
 use dyno_record::profile::{Profile, Target};
 use dyno_sys::clock::mono_ns;
-use dyno_sys::{Pid, child, proc};
+use dyno_sys::{Pid, child, connections, proc};
 
 use crate::failure::Failure;
 use counters::{Counters, not_looked};
@@ -90,7 +90,7 @@ fn windows(wanted: &Wanted<'_>, load: Option<&Beside>) -> Watched {
     let pid = wanted.pid;
     (wanted.on_stage)(Stage { what: "counting what it does", left: Some(wanted.duration) });
     let found = looks::Before::of(pid);
-    let peers = proc::peers(&proc::tree(pid));
+    let peers = connections::peers(&proc::tree(pid));
     let before = Counters::read(pid).with_peers(peers);
     let start_ns = mono_ns();
     let start = load.map(Beside::progress);
@@ -98,7 +98,7 @@ fn windows(wanted: &Wanted<'_>, load: Option<&Beside>) -> Watched {
     let looked = looks::watch(pid, whom, wanted.duration.mul_f64(QUIET_SHARE), wanted.stop);
     let end = load.map(Beside::progress);
     let after = Counters::read(pid);
-    let peers = proc::peers(&proc::tree(pid));
+    let peers = connections::peers(&proc::tree(pid));
     let after = after.with_peers(peers);
     let mut seen = before.until(&after, pid);
     let asked_s = wanted.duration.as_secs_f64() * QUIET_SHARE;

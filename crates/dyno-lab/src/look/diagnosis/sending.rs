@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 
 use dyno_record::observation::{Asked, Queue, Sending, Serving};
-use dyno_sys::proc::HeldSocket;
+use dyno_sys::connections::{self, HeldSocket};
 use dyno_sys::socket::{self, Addr, SockOpt, int_option, is_unread, queue, sending};
 use dyno_sys::{Pid, child, proc};
 
@@ -207,7 +207,7 @@ impl Side {
     /// Lists descriptors anew. A listener that several of them share is kept where it is found first.
     fn list(&mut self) {
         let pids: Vec<Pid> = self.processes.iter().map(|process| process.pid).collect();
-        let all = proc::tcp_held(&pids);
+        let all = connections::held(&pids);
         let sockets = || all.iter().flat_map(|(_, held)| held);
         let listeners = sockets().filter(|one| one.listens());
         self.ports = listeners.map(|one| one.line.local.port()).collect();

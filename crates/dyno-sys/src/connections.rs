@@ -1,0 +1,198 @@
+//! The connections of processes, and who holds their other ends.
+//!
+//! The kernel is asked for the sockets that are open (`sock_diag(7)`): the tables of /proc list those too that wait for their
+//! end, of which a server without keep-alive leaves tens of thousands. Where it cannot be asked, the tables are read.
+
+mod peers;
+
+pub use peers::peers;
+
+use crate::Pid;
+use crate::child::this;
+use crate::namespace::OwnNetwork;
+use crate::netlink::sock_diag::{self, TcpSocket, UnixEnd};
+use crate::proc::{self, InetLine, folder, same_network};
+use crate::tasks::numbers_in;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+
+/// Socket states of the tables (include/net/tcp_states.h).
+const ESTABLISHED: u8 = 0x01;
+const CLOSE_WAIT: u8 = 0x08;
+const LISTEN: u8 = 0x0A;
+
+/// The kernel's functions that answer for sockets: asked without them, it would load them.
+const PARTS: [&str; 2] = ["tcp_diag_dump", "unix_diag_handler_dump"];
+
+/// A listener of TCP or an open connection, and the descriptor by which a process holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldSocket {
+    /// The descriptor.
+    pub fd: i32,
+    /// Its line of the table.
+    pub line: InetLine,
+}
+
+impl HeldSocket {
+    /// Whether it listens.
+    #[must_use]
+    pub fn listens(&self) -> bool {
+        self.line.state == LISTEN
+    }
+}
+
+/// Listeners of TCP and open connections of some processes that see the same network as the first of them, by process, with
+/// descriptors ascending.
+pub fn held(pids: &[Pid]) -> Vec<(Pid, Vec<HeldSocket>)> {
+    let Some(first) = pids.first() else { return Vec::new() };
+    let table: BTreeMap<u64, InetLine> = open_sockets(*first)
+        .into_iter()
+        .filter(|line| line.state != CLOSE_WAIT && line.inode != 0)
+        .map(|line| (line.inode, line))
+        .collect();
+    let of = |pid: &Pid| {
+        let folder = folder(*pid);
+        let held = |fd: i32| Some(HeldSocket { fd, line: *table.get(&proc::socket_inode(&folder, fd)?)? });
+        (*pid, numbers_in(&format!("{folder}/fd")).into_iter().filter_map(held).collect())
+    };
+    pids.iter().map(of).collect()
+}
+
+/// The TCP connections of some processes of one network namespace, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Connections {
+    /// Those with received bytes that nobody has read.
+    pub unread: usize,
+    /// Whether these processes listen for TCP connections.
+    pub listens: bool,
+    /// How many they hold.
+    pub held: usize,
+}
+
+impl Connections {
+    /// Those that these processes hold now.
+    pub fn of(pids: &[Pid]) -> Connections {
+        let Some(first) = pids.first() else { return Connections::default() };
+        let own: BTreeSet<u64> = pids.iter().flat_map(|pid| proc::socket_inodes(*pid)).collect();
+        let mut all = Connections::default();
+        for line in open_sockets(*first).into_iter().filter(|line| own.contains(&line.inode)) {
+            if line.state == LISTEN {
+                all.listens = true;
+            } else {
+                all.held += 1;
+                all.unread += usize::from(line.unread > 0);
+            }
+        }
+        all
+    }
+}
+
+/// Which of `PARTS` this kernel has.
+fn parts() -> &'static [String] {
+    static PARTS_THERE: OnceLock<Vec<String>> = OnceLock::new();
+    PARTS_THERE.get_or_init(|| proc::kernel_symbols(&PARTS).unwrap_or_default())
+}
+
+fn has(part: &str) -> bool {
+    parts().iter().any(|one| one == part)
+}
+
+/// Listeners of TCP and connections that are open, or closed by the other side alone, of the network that `pid` sees.
+fn open_sockets(pid: Pid) -> Vec<InetLine> {
+    let states = [ESTABLISHED, CLOSE_WAIT, LISTEN];
+    let asked = if has(PARTS[0]) { in_network_of(pid, || sock_diag::tcp(&states).ok()) } else { None };
+    let asked = asked.map(|all| all.into_iter().map(line).collect());
+    asked.unwrap_or_else(|| proc::inet_lines(pid).filter(|line| states.contains(&line.state)).collect())
+}
+
+fn line(of: TcpSocket) -> InetLine {
+    let TcpSocket { local, remote, unread, state, inode } = of;
+    InetLine { local, remote, unread: unread.into(), state, inode: inode.into() }
+}
+
+/// Unix sockets of the network that `pid` sees, with those that they are connected to; none where the kernel cannot be asked.
+fn unix_ends(pid: Pid) -> Vec<UnixEnd> {
+    let asked = if has(PARTS[1]) { in_network_of(pid, || sock_diag::unix().ok()) } else { None };
+    asked.unwrap_or_default()
+}
+
+/// Does `work` in the network that `pid` sees; `None` where this process may not go there.
+fn in_network_of<T>(pid: Pid, work: impl FnOnce() -> Option<T>) -> Option<T> {
+    if same_network(pid, this()) {
+        return work();
+    }
+    OwnNetwork::of(pid).and_then(|network| network.within(work)).ok()?
+}
+
+/// Whether a listener at `at` gets what is sent to `to`, which is an address of this machine.
+fn hears(at: &SocketAddr, to: &SocketAddr) -> bool {
+    at.port() == to.port() && (at.ip() == to.ip() || at.ip().is_unspecified())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    fn lines_at(port: u16) -> Vec<InetLine> {
+        let mut all = open_sockets(this());
+        all.retain(|line| line.local.port() == port || line.remote.port() == port);
+        all.sort_by_key(|line| line.inode);
+        all
+    }
+
+    /// Waits until so many bytes are there, and leaves them.
+    fn arrives(conn: &TcpStream, bytes: usize) {
+        while conn.peek(&mut [0; 8]).unwrap() < bytes {}
+    }
+
+    /// Planted fault: the address of the other end read from where this one's stands.
+    #[test]
+    fn the_kernels_answer_and_its_table_are_the_same() {
+        for at in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = TcpListener::bind(at).unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (conn, _) = listener.accept().unwrap();
+            client.write_all(b"four").unwrap();
+            arrives(&conn, 4);
+            let asked = lines_at(port);
+            assert_eq!((asked.len(), asked.iter().map(|line| line.unread).sum::<u64>()), (3, 4), "{asked:?}");
+            let mut read: Vec<InetLine> = proc::inet_lines(this())
+                .filter(|line| line.local.port() == port || line.remote.port() == port)
+                .collect();
+            read.sort_by_key(|line| line.inode);
+            assert_eq!(asked, read);
+            drop((client, conn));
+        }
+    }
+
+    #[test]
+    fn what_was_received_and_not_read_is_counted() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut conn, _) = listener.accept().unwrap();
+        let port = conn.local_addr().unwrap().port();
+        client.write_all(b"x").unwrap();
+        arrives(&conn, 1);
+        // Other tests of this process have connections too: only this one is looked at.
+        let unread = || lines_at(port).iter().filter(|line| line.unread > 0).count();
+        assert_eq!(unread(), 1);
+        let all = Connections::of(&[this()]);
+        assert!(all.unread >= 1 && all.held >= 2 && all.listens, "{all:?}");
+        conn.read_exact(&mut [0]).unwrap();
+        assert_eq!(unread(), 0);
+    }
+
+    /// Planted fault: a listener of another address hears, too.
+    #[test]
+    fn who_listens_on_any_address_hears_all_of_its_port() {
+        let hears = |at: &str, to: &str| hears(&at.parse().unwrap(), &to.parse().unwrap());
+        assert!(hears("0.0.0.0:80", "10.0.0.1:80") && hears("[::]:80", "10.0.0.1:80"));
+        assert!(hears("10.0.0.1:80", "10.0.0.1:80"));
+        assert!(!hears("10.0.0.2:80", "10.0.0.1:80") && !hears("0.0.0.0:81", "10.0.0.1:80"));
+    }
+}

@@ -464,6 +464,25 @@ mod tests {
         assert!(finding.ruled_out.iter().any(|out| out.class == Class::LockContention));
     }
 
+    /// Rows of a database are locked, and the log is synced every second. Planted fault: whoever was at the disk once inside a
+    /// function that gives a lock back held it for the disk.
+    #[test]
+    fn a_lock_whose_holders_are_hardly_at_the_disk_is_no_synchronous_io() {
+        let rows = |disk_s: f64| {
+            let mut scene = Scene::new(&[2.0; 4]).on("conn;handle;commit;work", 100);
+            for tid in 1..=4 {
+                let way = "conn;handle;commit;pthread_mutex_lock;futex_wait_[k]";
+                scene = scene
+                    .off(tid, WaitClass::Lock, way, 7.0)
+                    .woken("0x1", tid % 4 + 1, "conn;handle;commit;pthread_mutex_unlock;futex_wake_[k]")
+                    .off(tid, WaitClass::Disk, "conn;handle;commit;fdatasync;do_fsync_[k]", disk_s);
+            }
+            scene.with(|seen| seen.process.disk_write_bytes = Some(1 << 20)).first()
+        };
+        assert_eq!(rows(0.01), Some(Class::LockContention));
+        assert_eq!(rows(1.5), Some(Class::SyncIo));
+    }
+
     #[test]
     fn a_writer_beside_the_workers_holds_nobody_up() {
         let scene = Scene::new(&[6.0, 6.0, 0.1])

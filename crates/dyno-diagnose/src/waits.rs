@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dyno_record::observation::Observation;
 use dyno_record::profile::{Frame, Origin, Profile, Stack, WaitClass, Waker};
 
+use super::answers::owed;
 use super::equals::Equals;
 use super::flushers::{self, Waits};
 use super::frames::{crowd, is_own, leaf_first, own_place};
@@ -142,7 +143,8 @@ const TOGETHER_MAX: f64 = 1.15;
 impl<'o> OffCpu<'o> {
     pub(super) fn new(profile: &'o Profile, seen: &Observation) -> OffCpu<'o> {
         let window_ns = profile.duration_s * 1e9;
-        let idle = Idle::of(profile);
+        let serving = seen.packets.as_ref().and_then(|packets| packets.serving.as_ref());
+        let idle = Idle::of(profile, serving.map_or(0.0, owed));
         let mut off = OffCpu {
             profile,
             window_ns,
@@ -322,23 +324,31 @@ impl<'o> OffCpu<'o> {
     }
 
     /// A lock's holder waited for a disk when the disk is waited for inside a function that takes or gives back the
-    /// lock, by a thread that woke its waiters.
+    /// lock, by a thread that woke its waiters, and for as long as it takes to keep all of them waiting.
     fn find_holders_at_disks(&mut self) {
-        let mut at_disk = BTreeMap::<u32, BTreeSet<String>>::new();
+        let mut at_disk = BTreeMap::<u32, (BTreeSet<String>, u64)>::new();
         for stack in &self.profile.stacks {
             let frames = leaf_first(self.profile, stack);
             if self.class(stack, &frames) == WaitClass::Disk {
-                at_disk.entry(self.tid(stack)).or_default().extend(own_functions(self.profile, &frames));
+                let (functions, ns) = at_disk.entry(self.tid(stack)).or_default();
+                functions.extend(own_functions(self.profile, &frames));
+                *ns += stack.weight_ns;
             }
         }
         for lock in self.locks.values_mut() {
-            let held =
-                |tid: &u32| at_disk.get(tid).is_some_and(|functions| !functions.is_disjoint(&lock.functions));
+            let inside = |functions: &BTreeSet<String>| !functions.is_disjoint(&lock.functions);
+            let gives_back = lock.wakers.iter().any(|tid| at_disk.get(tid).is_some_and(|one| inside(&one.0)));
+            let syncing = |tid: &u32| self.threads.get(tid).map_or(0, |time| time.syncing);
+            let held_for_it = || -> u64 {
+                let inside = at_disk.iter().filter(|(_, (functions, _))| inside(functions));
+                inside.map(|(tid, (_, ns))| ns + syncing(tid)).sum()
+            };
+            let most = || held_for_it() as f64 * lock.waiters.len() as f64;
+            let named = gives_back && most() >= HOLDERS_AT_DISK_MIN * lock.wait_ns as f64;
             // Without names: who gives it back is at the disk for most of the time in which it does not wait for it.
             let unnamed = lock.functions.is_empty();
             let at_disk = || spent_at_disks(&self.threads, &lock.wakers) >= HOLDERS_AT_DISK_MIN;
-            lock.behind_disk =
-                lock.kind == LockKind::Mutex && (lock.wakers.iter().any(held) || unnamed && at_disk());
+            lock.behind_disk = lock.kind == LockKind::Mutex && (named || unnamed && at_disk());
         }
     }
 

@@ -5,7 +5,7 @@
 //! work lies there all the time, more than one piece for each of them, and they sleep on for milliseconds, they wait for
 //! something else. An epoll holds all that a loop serves, and is never told so. Called by `pool`.
 
-use dyno_record::observation::{Asked, Serving};
+use dyno_record::observation::Asked;
 
 use super::channels::Found;
 use super::draft::percent;
@@ -51,17 +51,12 @@ const BEYOND_MIN: f64 = 2.0;
 /// own that has nothing to do with them. Both are counted by how many wait at a time, and how long they have when met at random.
 const ASKS_MIN: f64 = 0.3;
 
-/// Requests that were taken and not answered yet, on average.
-pub(super) fn owed(serving: &Serving) -> f64 {
-    serving.connections * serving.looks_owed as f64 / serving.looks.max(1) as f64
-}
-
 /// More requests are held than another server is asked at a time, always as many at most: the rest stand in line for their turn,
 /// inside the target, whose threads do not show it. A limit of connections, or a pool of them.
 pub(super) fn in_line_for_connections(facts: &Facts<'_>, spare: f64) -> Option<Found> {
     let packets = facts.seen.packets.as_ref()?;
     let serving = packets.serving?;
-    let owed = owed(&serving);
+    let owed = serving.owed();
     // Of as many as wait at a time, and as long as each does.
     let requests = owed * 1e3 / (2.0 * serving.owed_ms.max(1.0));
     let awaiting = |one: &Asked| one.connections * one.looks_awaiting as f64 / one.looks.max(1) as f64;

@@ -5,10 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dyno_record::observation::Observation;
+use dyno_record::observation::{Observation, Serving};
 use dyno_record::profile::{Frame, Origin, Profile, Stack, WaitClass, Waker};
 
-use super::answers::owed;
 use super::equals::Equals;
 use super::flushers::{self, Waits};
 use super::frames::{crowd, is_own, leaf_first, own_place};
@@ -144,7 +143,7 @@ impl<'o> OffCpu<'o> {
     pub(super) fn new(profile: &'o Profile, seen: &Observation) -> OffCpu<'o> {
         let window_ns = profile.duration_s * 1e9;
         let serving = seen.packets.as_ref().and_then(|packets| packets.serving.as_ref());
-        let idle = Idle::of(profile, serving.map_or(0.0, owed));
+        let idle = Idle::of(profile, serving.map_or(0.0, Serving::owed));
         let mut off = OffCpu {
             profile,
             window_ns,

@@ -312,6 +312,14 @@ pub struct Serving {
     pub awaiting: f64,
 }
 
+impl Serving {
+    /// Requests that were taken and not answered yet, on average.
+    #[must_use]
+    pub fn owed(&self) -> f64 {
+        self.connections * self.looks_owed as f64 / self.looks.max(1) as f64
+    }
+}
+
 /// What TCP held back on the target's connections, and on their other ends on the same machine, and what waited for the
 /// target to take it, by looking often.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,8 @@
 //! A file's symbol table: functions by address. Where it was stripped, the starts of functions that the unwind tables
 //! know: nameless, but each function is still one.
 
+use std::collections::BTreeSet;
+
 use object::LittleEndian;
 use object::elf::{SHN_UNDEF, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, Sym64};
 use object::read::elf::Sym as _;
@@ -15,6 +17,10 @@ const TABLE_BYTES_MAX: u64 = 1 << 30;
 /// the end of `my_start`, which saves a tenth, and a stranger could let a million symbols share one name of a megabyte.
 const NAMES_SHARED_MAX: usize = 8;
 
+/// A symbol without a size, as assembly has them, reaches to the next symbol or function, and no further than this: where names
+/// were stripped, other functions stand behind it. The longest of a library's that were written by hand are about as long.
+const UNSIZED_BYTES_MAX: u64 = 4_096;
+
 const ENDIAN: LittleEndian = LittleEndian;
 
 /// Functions by address.
@@ -28,7 +34,7 @@ pub(crate) struct Table {
     starts: Vec<u64>,
 }
 
-/// `size` 0: up to the next.
+/// `size` 0: not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Symbol {
     address: u64,
@@ -83,11 +89,16 @@ impl Table {
         let next = |address: u64| begins.get(begins.partition_point(|begin| *begin <= address)).copied();
         let mut left = self.names.as_ref().map_or(0, |names| names.len().saturating_mul(NAMES_SHARED_MAX));
         let mut found = Vec::new();
-        for symbol in self.symbols.iter().chain(&self.aliases).filter(|symbol| symbol.function) {
+        let within = self.within_functions();
+        let outside = |symbol: &&Symbol| symbol.function || !within.contains(&symbol.address);
+        for symbol in self.symbols.iter().chain(&self.aliases).filter(outside) {
             let Some(name) = self.name(symbol) else { continue };
             let Some(less) = left.checked_sub(name.len()) else { break };
             left = less;
-            let end = if symbol.size > 0 { symbol.end() } else { next(symbol.address) };
+            let behind = next(symbol.address).filter(|_| symbol.size == 0);
+            let end = self
+                .end(symbol)
+                .and_then(|end| if symbol.size == 0 { Some(end.min(behind?)) } else { Some(end) });
             found.extend(end.map(|end| (symbol.address, end, String::from_utf8_lossy(name).into_owned())));
         }
         let nameless = self.starts.iter().filter(|start| self.symbol(**start).is_none());
@@ -95,34 +106,58 @@ impl Table {
         found
     }
 
-    /// The name of the function at an address, mangled; `0x…`, its first address, when only that is known.
+    /// Where assembly marks a place within a function that has a symbol of its own.
+    fn within_functions(&self) -> BTreeSet<u64> {
+        let (mut end, mut within) = (0, BTreeSet::new());
+        for symbol in &self.symbols {
+            if symbol.function {
+                end = end.max(symbol.address.saturating_add(symbol.size));
+            } else if symbol.address < end {
+                within.insert(symbol.address);
+            }
+        }
+        within
+    }
+
+    /// The name of the function at an address, mangled; `0x…` where only the place is known at which what has no name begins.
     pub(super) fn find(&self, address: u64) -> Option<String> {
         self.symbol(address).or_else(|| {
+            let named_before = self.before(address).and_then(|symbol| self.end(symbol));
             let after = self.starts.partition_point(|start| *start <= address);
-            Some(format!("{:#x}", self.starts.get(after.checked_sub(1)?)?))
+            let begins = after.checked_sub(1).map(|at| self.starts[at]);
+            let begins = named_before.filter(|end| *end <= address).max(begins)?;
+            Some(format!("{begins:#x}"))
         })
     }
 
     fn symbol(&self, address: u64) -> Option<String> {
-        let after = self.symbols.partition_point(|symbol| symbol.address <= address);
-        let symbol = self.symbols.get(after.checked_sub(1)?)?;
-        if symbol.size > 0 && symbol.end().is_some_and(|end| address >= end) {
+        let symbol = self.before(address)?;
+        if self.end(symbol).is_some_and(|end| address >= end) {
             return None;
         }
         Some(String::from_utf8_lossy(self.name(symbol)?).into_owned())
+    }
+
+    /// The last symbol that begins there or before.
+    fn before(&self, address: u64) -> Option<&Symbol> {
+        let after = self.symbols.partition_point(|symbol| symbol.address <= address);
+        self.symbols.get(after.checked_sub(1)?)
+    }
+
+    /// The address behind a symbol; `None` beyond all addresses.
+    fn end(&self, symbol: &Symbol) -> Option<u64> {
+        if symbol.size > 0 {
+            return symbol.address.checked_add(symbol.size);
+        }
+        let start = self.starts.partition_point(|start| *start <= symbol.address);
+        let most = symbol.address.checked_add(UNSIZED_BYTES_MAX)?;
+        Some(self.starts.get(start).map_or(most, |start| most.min(*start)))
     }
 
     /// `None` for a name that is torn or too long.
     fn name(&self, symbol: &Symbol) -> Option<&[u8]> {
         let rest = self.names.as_deref()?.get(symbol.name as usize..)?;
         strings(&rest[..rest.len().min(NAME_BYTES_MAX)]).get(0).ok()
-    }
-}
-
-impl Symbol {
-    /// `None` beyond all addresses.
-    fn end(&self) -> Option<u64> {
-        self.address.checked_add(self.size)
     }
 }
 
@@ -177,6 +212,29 @@ mod tests {
         assert_eq!(table.find(0x19).as_deref(), Some("0x18"), "nameless, but a function of its own");
         assert_eq!(table.find(0x99).as_deref(), Some("second"));
         assert_eq!(table.find(0x1), None);
+    }
+
+    /// Of a stripped library's assembly only what is exported has a name. Planted faults: a name without a size reaches as far
+    /// as the next; also over functions that unwind tables know.
+    #[test]
+    fn a_name_without_a_size_does_not_reach_over_what_stands_far_behind_it() {
+        let label = Symbol { address: 0x1000, size: 0, name: 1, function: false };
+        let next = Symbol { address: 0x9_0000, size: 0, name: 7, function: true };
+        let table = table(vec![label, next], vec![0x9_0010]);
+        let found = [0x1000, 0x1fff, 0x2000, 0x8_0000, 0x9_000f, 0x9_0020].map(|at| table.find(at).unwrap());
+        assert_eq!(found, ["first", "first", "0x2000", "0x2000", "second", "0x90010"]);
+        let functions = table.functions();
+        assert_eq!(functions[0], (0x1000, 0x2000, "first".to_owned()), "assembly has functions, too");
+        assert_eq!(functions[1], (0x9_0000, 0x9_0010, "second".to_owned()));
+    }
+
+    /// Planted fault: every label is a function.
+    #[test]
+    fn a_label_within_a_function_is_none() {
+        let function = Symbol { address: 0x1000, size: 0x100, name: 1, function: true };
+        let label = Symbol { address: 0x1010, size: 0, name: 7, function: false };
+        let functions = table(vec![function, label], vec![0x1000, 0x1100]).functions();
+        assert_eq!(functions, [(0x1000, 0x1100, "first".to_owned())]);
     }
 
     fn parsed(raw: &[u8; 24], names: &[u8]) -> Option<Symbol> {

@@ -24,6 +24,9 @@ const GROWTH_SHARE_MIN: f64 = 0.10;
 /// would speed up.
 const NOTHING_ELSE: f64 = 0.85;
 
+/// Of what memory takes, the collectors' part from which on it is their work: no program is there to collect.
+const COLLECTED_MIN: f64 = 0.5;
+
 /// One place takes the CPU, and its code shows how the time is lost.
 pub(super) fn user_hot_spot(facts: &Facts<'_>) -> Outcome {
     let Some(on) = &facts.on else { return facts.no_profile() };
@@ -65,7 +68,8 @@ fn one_function(facts: &Facts<'_>, on: &super::facts::OnCpu<'_>) -> Option<Draft
     let (thread, run) = facts.busiest().filter(|(_, run)| *run >= BUSY_MIN)?;
     let (place, share) = on.top_function_of(thread.tid).filter(|(_, share)| *share >= ONE_FUNCTION_MIN)?;
     let others = [names::INTERPRETER, names::COPY, names::ALLOCATOR, names::FORMAT, names::ACQUIRE];
-    if place.starts_with("0x") || others.iter().any(|table| names::is(&place, table)) {
+    let is_nameless = place.starts_with("0x") || place.contains("!0x");
+    if is_nameless || others.iter().any(|table| names::is(&place, table)) {
         return None;
     }
     let sure = if share >= ALL_OF_IT { Confidence::Medium } else { Confidence::Low };
@@ -135,7 +139,8 @@ pub(super) fn allocation_churn(facts: &Facts<'_>) -> Outcome {
     .rung("borrowed-headers")
     .at(by.first().map(|place| place.0.clone()))
     .specimen("allocation-churn");
-    if churn >= NOTHING_ELSE { Outcome::Noted(draft) } else { Outcome::Found(draft) }
+    let nothing_else = churn >= NOTHING_ELSE && on.share_with(names::COLLECTORS) < COLLECTED_MIN * churn;
+    if nothing_else { Outcome::Noted(draft) } else { Outcome::Found(draft) }
 }
 
 fn growth_draft(facts: &Facts<'_>, share: f64) -> Draft {
@@ -215,7 +220,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::Class;
-    use dyno_record::profile::{Frame, Stack};
+    use dyno_record::profile::{Frame, Stack, WaitClass};
 
     use crate::scene::{FIND, ROWS, Scene};
 
@@ -225,11 +230,36 @@ mod tests {
         assert_eq!((all(9.9), all(5.0)), (vec![Class::UserHotSpot], vec![]));
         let interpreter = Scene::new(&[9.9]).on("main;_PyEval_EvalFrameDefault", 99);
         assert_eq!(interpreter.classes(), []);
+        let nameless = Scene::new(&[9.9]).on("main;0x4140", 100);
+        assert_eq!(nameless.classes(), []);
+        assert!(nameless.diagnosed().notes.iter().any(|note| note.summary.starts_with("x!0x4140 takes")));
         let walk = Scene::new(&[10.0]).on("main;work", 100).hot(FIND, 0.8, vec![]);
         assert_eq!(walk.classes(), [Class::UserHotSpot]);
         let hash = Scene::new(&[10.0]).on("main;work", 100).hot(FIND, 0.2, vec![]).hot(ROWS, 0.7, vec![]);
         assert_eq!(hash.classes(), []);
         assert!(hash.diagnosed().notes.iter().any(|note| note.class == Class::UserHotSpot));
+    }
+
+    /// A heap that is too small. Planted faults: collectors that take nine tenths are all that the program does; a thread that waits
+    /// for the collector waits for a lock of the allocator.
+    #[test]
+    fn a_collector_that_takes_nearly_all_is_churn_and_who_waits_for_it_waits_for_no_lock() {
+        let way = "java;MemAllocator::allocate() const;GenCollectedHeap::mem_allocate_work(unsigned long);VMThread::execute(VM_Operation*);VMThread::wait_until_executed(VM_Operation*);Monitor::wait(long);os::PlatformMonitor::wait(long);___pthread_cond_wait;__pthread_cond_wait_common;__futex_abstimed_wait_common;futex_wait_[k]";
+        let turn = "java;MemAllocator::allocate() const;GenCollectedHeap::mem_allocate_work(unsigned long);Mutex::lock();___pthread_mutex_lock;__GI___lll_lock_wait;futex_wait_[k]";
+        let given = "java;MemAllocator::allocate() const;GenCollectedHeap::mem_allocate_work(unsigned long);pthread_mutex_unlock;futex_wake_[k]";
+        let by = "VMThread::run();pthread_cond_broadcast;futex_wake_[k]";
+        let collected = Scene::new(&[0.7, 0.7, 8.0])
+            .on("java;work", 10)
+            .on("VMThread::run();VM_GenCollectForAllocation::doit();GenMarkSweep::mark", 90)
+            .off(1, WaitClass::Lock, way, 5.0)
+            .woken("0x1", 3, by)
+            .off(2, WaitClass::Lock, turn, 4.0)
+            .woken("0x2", 1, given)
+            .off(1, WaitClass::Lock, turn, 4.0)
+            .woken("0x2", 2, given);
+        assert_eq!(collected.classes(), [Class::AllocationChurn]);
+        let allocator = Scene::new(&[9.0]).on("main;work", 10).on("main;malloc;_int_malloc", 90);
+        assert_eq!(allocator.classes(), [], "it measures its allocator");
     }
 
     #[test]

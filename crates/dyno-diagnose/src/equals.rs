@@ -105,7 +105,9 @@ fn may_be_a_turn(profile: &Profile, stack: &Stack) -> bool {
     let frames = leaf_first(profile, stack);
     let has = |table: &[&str]| frames.iter().any(|frame| names::is(&frame.name, table));
     match stack.wait.as_ref().map(|wait| wait.class).unwrap_or_default() {
-        WaitClass::Lock => !has(names::IDLE_RUN_TIME) && !has(names::TOGETHER),
+        WaitClass::Lock => {
+            ![names::IDLE_RUN_TIME, names::TOGETHER, names::COLLECTED_HEAPS].into_iter().any(has)
+        }
         WaitClass::Network | WaitClass::Other => signalled(profile, stack),
         _ => false,
     }

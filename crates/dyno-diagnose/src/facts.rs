@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dyno_record::name;
 use dyno_record::observation::{HotSpot, Observation, ThreadCost};
 use dyno_record::profile::{Frame, Origin, Profile, Stack};
 
@@ -332,7 +333,7 @@ impl<'o> OnCpu<'o> {
 
     fn top_among(&self, wanted: &dyn Fn(&Stack) -> bool) -> Option<(String, u64)> {
         // By name: a function of many lines is one function. The line that is named is that of its heaviest stack.
-        let mut sums = BTreeMap::<&str, (u64, u64, &Frame)>::new();
+        let mut sums = BTreeMap::<String, (u64, u64, &Frame)>::new();
         for stack in self.profile.stacks.iter().filter(|stack| wanted(stack)) {
             let leaf = stack.frames.iter().rev().map(|at| &self.profile.frames[*at as usize]);
             // What was folded into its caller is its caller's.
@@ -342,15 +343,17 @@ impl<'o> OnCpu<'o> {
                 .last()
                 .is_some_and(|at| self.profile.frames[*at as usize].origin == Origin::User);
             if let Some(frame) = leaf.filter(|_| in_user) {
-                let sum = sums.entry(&frame.name).or_insert((0, 0, frame));
+                let name = name::of_frame(self.profile, frame);
+                let sum = sums.entry(name).or_insert((0, 0, frame));
                 sum.0 += stack.weight_ns;
                 if stack.weight_ns > sum.1 {
                     (sum.1, sum.2) = (stack.weight_ns, frame);
                 }
             }
         }
-        let (ns, _, frame) = sums.into_values().max_by_key(|sum| sum.0)?;
-        Some((place(frame), ns))
+        let (name, (ns, _, frame)) = sums.into_iter().max_by_key(|(_, sum)| sum.0)?;
+        let place = if name == frame.name { place(frame) } else { name };
+        Some((place, ns))
     }
 
     /// Names of the frames of this table that were seen, the most frequent first.

@@ -162,6 +162,46 @@ pub(super) const ALLOCATOR: &[&str] = &[
     "major_collection",
 ];
 
+/// Where collectors begin, outermost: Java's, Go's, V8's, CPython's, Ruby's, .NET's, OCaml's, Lua's.
+pub(super) const COLLECTORS: &[&str] = &[
+    "GangWorker::*",
+    "ConcurrentGCThread::run",
+    "VM_GC_Operation*",
+    "VM_Gen*",
+    "VM_G1*",
+    "VM_Parallel*",
+    "VM_Shenandoah*",
+    "VM_Z*",
+    "runtime.gcBgMarkWorker*",
+    "runtime.gcAssist*",
+    "runtime.bgsweep",
+    "v8::internal::Heap::CollectGarbage*",
+    "v8::internal::Scavenge*",
+    "v8::internal::ConcurrentMarking*",
+    "gc_collect_main",
+    "gc_collect_generations*",
+    "gc_start*",
+    "gc_mark*",
+    "gc_sweep*",
+    "WKS::gc_heap::*",
+    "SVR::gc_heap::*",
+    "caml_major_*",
+    "caml_minor_*",
+    "luaC_*",
+];
+
+/// Java's threads wait in them while memory is collected for one of them: for each other's turn to ask for it, or for its end.
+pub(super) const COLLECTED_HEAPS: &[&str] = &[
+    "GenCollectedHeap::*",
+    "SerialHeap::*",
+    "G1CollectedHeap::*",
+    "ParallelScavengeHeap::*",
+    "ShenandoahHeap::*",
+    "ZHeap::*",
+    "ZCollectedHeap::*",
+    "VM_GC_Operation*",
+];
+
 /// Numbers become text.
 pub(super) const FORMAT: &[&str] = &[
     "printf",

@@ -590,6 +590,9 @@ fn lock_kind(frames: &[&Frame]) -> LockKind {
     if is_interpreter_lock(frames) {
         return LockKind::Mutex;
     }
+    if user(names::COLLECTED_HEAPS) {
+        return LockKind::Await;
+    }
     match primitive(frames) {
         // A condition takes its mutex again when it wakes; and a monitor sleeps in a condition: what stands outside is it.
         Some(LockKind::Await) => LockKind::Await,

@@ -119,14 +119,17 @@ impl Table {
         within
     }
 
-    /// The name of the function at an address, mangled; `0x…` where only the place is known at which what has no name begins.
+    /// The name of the function at an address, mangled; `0x…` where only the place is known at which a function without a name
+    /// begins, and `0x…+` behind a function that has one, where others may stand.
     pub(super) fn find(&self, address: u64) -> Option<String> {
         self.symbol(address).or_else(|| {
             let named_before = self.before(address).and_then(|symbol| self.end(symbol));
             let after = self.starts.partition_point(|start| *start <= address);
             let begins = after.checked_sub(1).map(|at| self.starts[at]);
-            let begins = named_before.filter(|end| *end <= address).max(begins)?;
-            Some(format!("{begins:#x}"))
+            match named_before.filter(|end| *end <= address && begins.is_none_or(|begins| begins < *end)) {
+                Some(end) => Some(format!("{end:#x}+")),
+                None => Some(format!("{:#x}", begins?)),
+            }
         })
     }
 
@@ -222,7 +225,7 @@ mod tests {
         let next = Symbol { address: 0x9_0000, size: 0, name: 7, function: true };
         let table = table(vec![label, next], vec![0x9_0010]);
         let found = [0x1000, 0x1fff, 0x2000, 0x8_0000, 0x9_000f, 0x9_0020].map(|at| table.find(at).unwrap());
-        assert_eq!(found, ["first", "first", "0x2000", "0x2000", "second", "0x90010"]);
+        assert_eq!(found, ["first", "first", "0x2000+", "0x2000+", "second", "0x90010"]);
         let functions = table.functions();
         assert_eq!(functions[0], (0x1000, 0x2000, "first".to_owned()), "assembly has functions, too");
         assert_eq!(functions[1], (0x9_0000, 0x9_0010, "second".to_owned()));

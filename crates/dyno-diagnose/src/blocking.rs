@@ -483,6 +483,32 @@ mod tests {
         assert_eq!(rows(1.5), Some(Class::SyncIo));
     }
 
+    /// Who has a lock of Ruby's sleeps, in a futex and in a function without a name; nobody runs. Planted fault: only names tell
+    /// a sleep.
+    #[test]
+    fn a_lock_whose_holder_sleeps_until_a_timer_ends_it_is_a_lock() {
+        let mut scene = Scene::new(&[0.05; 4]).on("run;work", 100);
+        let slept = "run;0x20a240;pthread_cond_timedwait;futex_wait_[k]";
+        scene = scene.off(1, WaitClass::Lock, slept, 9.9).woken("0x1", 0, "hrtimer_wakeup_[k]");
+        for tid in 2..=4 {
+            let way =
+                "run;rb_mutex_synchronize;0x2142f0;rb_native_cond_wait;pthread_cond_wait;futex_wait_[k]";
+            let by = "run;rb_mutex_unlock;rb_native_cond_signal;pthread_cond_signal;futex_wake_[k]";
+            scene = scene.off(tid, WaitClass::Lock, way, 9.9).woken(&format!("0x{tid}"), 1, by);
+        }
+        let all_wait = |thread| Span {
+            thread,
+            from_ns: 0,
+            to_ns: 10_000_000_000,
+            state: ThreadState::Waiting,
+            class: Some(WaitClass::Lock),
+        };
+        let scene = scene.with(|seen| {
+            seen.off_cpu.as_mut().unwrap().timeline = (0..4).map(all_wait).collect();
+        });
+        assert_eq!(scene.classes(), [Class::LockContention]);
+    }
+
     #[test]
     fn a_writer_beside_the_workers_holds_nobody_up() {
         let scene = Scene::new(&[6.0, 6.0, 0.1])

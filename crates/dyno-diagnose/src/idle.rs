@@ -175,7 +175,10 @@ fn sleeps_in_futexes(profile: &Profile) -> BTreeMap<u32, u64> {
     for stack in &profile.stacks {
         let is_futex = stack.wait.as_ref().is_some_and(|wait| wait.class == WaitClass::Lock);
         let sleeps = || leaf_first(profile, stack).iter().any(|frame| names::is(&frame.name, names::SLEEP));
-        if is_futex && sleeps() {
+        // What a timer ended was a sleep, whatever the program calls it.
+        let waker = stack.waker.and_then(|at| profile.wakers.get(at as usize));
+        let timed_out = || waker.is_some_and(|waker| waker.tid == 0);
+        if is_futex && (timed_out() || sleeps()) {
             *slept.entry(profile.threads[stack.thread as usize].tid).or_default() += stack.weight_ns;
         }
     }

@@ -303,6 +303,8 @@ pub(super) const STACK_GROWTH: &[&str] = &[
 
 /// A lock is taken.
 pub(super) const ACQUIRE: &[&str] = &[
+    "rb_mutex_lock*",
+    "rb_mutex_synchronize*",
     "pthread_mutex_lock",
     "pthread_mutex_timedlock",
     "pthread_mutex_clocklock",
@@ -482,8 +484,9 @@ pub(super) const CALLS_INTERPRETER_LOCK: &[&str] = &[
     "_PyEval_RestoreThread",
 ];
 
-/// The run-time's side of locks of Java: between a program's own code and the C library.
+/// The run-time's side of locks of Java and Ruby: between a program's own code and the C library.
 pub(super) const VIRTUAL_MACHINE: &[&str] = &[
+    "rb_native_cond_*",
     "os::Platform*",
     "ObjectMonitor::*",
     "ObjectSynchronizer::*",

@@ -258,7 +258,7 @@ impl Ends {
         let lines = home.iter().map(|line| (line, true)).chain(elsewhere.iter().map(|line| (line, false)));
         for (line, home) in lines.filter(|(line, _)| line.inode != 0 && !is_ours(line)) {
             let side = match line.state {
-                LISTEN => ours.opened.iter().any(|(to, _)| hears(&line.local, to)).then_some(Side::Server),
+                LISTEN => ours.lead_to(&line.local, home).then_some(Side::Server),
                 _ if self.leads_to_us(line.local, line.remote, home) => Some(Side::Client),
                 _ => ours.far_side(line, home),
             };
@@ -329,6 +329,17 @@ impl Pairs {
     fn add(&mut self, accepted: bool, local: SocketAddr, remote: SocketAddr) {
         let pairs = if accepted { &mut self.accepted } else { &mut self.opened };
         pairs.insert((remote, local));
+    }
+
+    /// Whether those that we opened lead to who listens there. One that listens on any address of its network may have the port
+    /// of another machine's.
+    fn lead_to(&self, listener: &SocketAddr, home: bool) -> bool {
+        let near = |to: &SocketAddr, local: &SocketAddr| to.ip().is_loopback() || to.ip() == local.ip();
+        let leads = |(to, local): &(SocketAddr, SocketAddr)| match home {
+            true => hears(listener, to) && (listener == to || near(to, local)),
+            false => listener == to && !to.ip().is_loopback(),
+        };
+        self.opened.iter().any(leads)
     }
 
     /// Which other end this one is.
@@ -463,6 +474,23 @@ mod tests {
         assert!(leads("10.0.0.9:4000", "10.0.0.5:80", false) && leads("10.0.0.5:4000", "10.0.0.5:80", true));
         assert!(!leads("127.0.0.1:4000", "127.0.0.1:80", false), "its own machine's");
         assert!(!leads("10.0.0.9:4000", "10.0.0.6:80", true) && !leads("10.0.0.9:4000", "10.0.0.5:81", true));
+    }
+
+    /// Planted fault: whoever listens on any address is the server, of whatever machine that port is.
+    #[test]
+    fn who_has_the_port_of_another_machines_server_is_not_asked() {
+        let opened = |to: &str, local: &str| {
+            let mut pairs = Pairs::default();
+            pairs.add(false, local.parse().unwrap(), to.parse().unwrap());
+            move |listener: &str, home| pairs.lead_to(&listener.parse().unwrap(), home)
+        };
+        let here = opened("10.0.0.5:5432", "10.0.0.5:4000");
+        assert!(here("0.0.0.0:5432", true) && here("10.0.0.5:5432", true) && !here("10.0.0.6:5432", true));
+        let there = opened("10.0.0.9:5432", "10.0.0.5:4000");
+        assert!(!there("0.0.0.0:5432", true) && !there("0.0.0.0:5432", false));
+        assert!(there("10.0.0.9:5432", false), "a container's own address");
+        let looped = opened("127.0.0.1:5432", "127.0.0.1:4000");
+        assert!(looped("0.0.0.0:5432", true) && !looped("127.0.0.1:5432", false));
     }
 
     /// A server that closes each connection after its answer, and a client that has none for longer than a millisecond, and one

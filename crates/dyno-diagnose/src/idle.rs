@@ -27,9 +27,10 @@ const EVENTS_MIN: f64 = 0.5;
 /// futex its waits look like the others'.
 const SLEPT_MAX: f64 = 0.1;
 
-/// Requests that are owed an answer for each thread that waits at a lock, from which on they do not wait for work: they have it. One
-/// that is owed may be at its holder.
+/// Requests that are owed an answer, beyond those that threads work on, for each thread that waits at a lock, from which on they
+/// do not wait for work: they have it. One that is owed may be at its holder. Where many more are owed they are elsewhere.
 const OWED_MIN: f64 = 0.7;
+const OWED_MAX: f64 = 1.5;
 const OWED_AT_ALL_MIN: f64 = 2.0;
 
 /// Calls that wait until there is something to do; where the descriptor is a pipe, reading is one too.
@@ -107,6 +108,15 @@ impl Idle {
         idle
     }
 
+    /// Threads that do something, on average: those that wait neither for a turn nor for an event.
+    fn busy(&self) -> f64 {
+        let of = |(tid, (from, to)): (&u32, &(u64, u64))| {
+            let waited = self.stretches.get(tid).into_iter().flatten().map(|one| one.to - one.from);
+            1.0 - waited.sum::<u64>() as f64 / (to - from).max(1) as f64
+        };
+        self.known.iter().map(of).sum()
+    }
+
     /// Whether these threads often wait all at once.
     pub(super) fn wait_for_work(&self, tids: &BTreeSet<u32>) -> bool {
         self.all_at_once(tids).is_some_and(|share| share >= ALL_MIN)
@@ -126,7 +136,7 @@ impl Idle {
         }
         let from = seen.iter().map(|tid| self.known[tid].0).max()?;
         let to = seen.iter().map(|tid| self.known[tid].1).min()?;
-        if (to.saturating_sub(from) as f64) < WINDOW_MIN * self.window_ns.min(LONG_WINDOW_NS) {
+        if to <= from || (to.saturating_sub(from) as f64) < WINDOW_MIN * self.window_ns.min(LONG_WINDOW_NS) {
             return None;
         }
         let stretches = seen.iter().filter_map(|tid| self.stretches.get(tid)).flatten();
@@ -147,8 +157,10 @@ impl Idle {
             (waiting, at_lock, before) = (waiting + waits, at_lock + locks, at);
         }
         debug_assert!(waiting == 0 && at_lock == 0, "every stretch that begins ends");
-        let at_lock = waited_ns / (to - from) as f64;
-        if self.owed >= OWED_AT_ALL_MIN.max(OWED_MIN * at_lock) {
+        let at_lock = waited_ns / (to - from).max(1) as f64;
+        let owed = self.owed - self.busy();
+        let is_as_many = owed >= OWED_MIN * at_lock && owed <= OWED_MAX * at_lock + OWED_AT_ALL_MIN;
+        if owed >= OWED_AT_ALL_MIN && is_as_many {
             return None;
         }
         (any_ns > 0).then(|| all_ns as f64 / any_ns as f64)
@@ -171,13 +183,19 @@ fn waits_for_events(profile: &Profile) -> BTreeSet<u32> {
 }
 
 fn sleeps_in_futexes(profile: &Profile) -> BTreeMap<u32, u64> {
+    let waker = |stack: &Stack| stack.waker.and_then(|at| profile.wakers.get(at as usize));
+    let word = |stack: &Stack| stack.wait.as_ref().and_then(|wait| wait.object.clone());
+    let by_threads = profile.stacks.iter().filter(|stack| waker(stack).is_some_and(|waker| waker.tid != 0));
+    let handed: BTreeSet<String> = by_threads.filter_map(word).collect();
     let mut slept = BTreeMap::new();
     for stack in &profile.stacks {
         let is_futex = stack.wait.as_ref().is_some_and(|wait| wait.class == WaitClass::Lock);
         let sleeps = || leaf_first(profile, stack).iter().any(|frame| names::is(&frame.name, names::SLEEP));
-        // What a timer ended was a sleep, whatever the program calls it.
-        let waker = stack.waker.and_then(|at| profile.wakers.get(at as usize));
-        let timed_out = || waker.is_some_and(|waker| waker.tid == 0);
+        // What only timers end is a sleep, whatever the program calls it.
+        let timed_out = || {
+            waker(stack).is_some_and(|waker| waker.tid == 0)
+                && word(stack).is_some_and(|word| !handed.contains(&word))
+        };
         if is_futex && (timed_out() || sleeps()) {
             *slept.entry(profile.threads[stack.thread as usize].tid).or_default() += stack.weight_ns;
         }
@@ -209,7 +227,7 @@ mod tests {
         };
         Profile {
             duration_s: 1.0,
-            threads: [1, 2].map(|tid| Thread { pid: 1, tid, name: "worker".to_owned() }).to_vec(),
+            threads: [1, 2, 3].map(|tid| Thread { pid: 1, tid, name: "worker".to_owned() }).to_vec(),
             timeline: spans.iter().map(span).collect(),
             ..Profile::default()
         }
@@ -245,6 +263,12 @@ mod tests {
         let profile = profile(&[(0, 0, 100, LOCK), (1, 0, 100, LOCK)]);
         let share = |owed| Idle::of(&profile, owed).all_at_once(&BTreeSet::from([1, 2]));
         assert_eq!([0.0, 1.5, 2.0].map(share), [Some(1.0), Some(1.0), None]);
+        assert_eq!(share(100.0), Some(1.0), "those are elsewhere");
+        let busy = [(0, 0, 100, LOCK), (1, 0, 100, LOCK), (2, 0, 100, None)];
+        let mut beside = self::profile(&busy);
+        assert_eq!(Idle::of(&beside, 2.5).all_at_once(&BTreeSet::from([1, 2])), Some(1.0), "another has one");
+        beside.timeline.pop();
+        assert_eq!(Idle::of(&beside, 2.5).all_at_once(&BTreeSet::from([1, 2])), None);
     }
 
     #[test]

@@ -325,25 +325,26 @@ impl<'o> OffCpu<'o> {
     /// A lock's holder waited for a disk when the disk is waited for inside a function that takes or gives back the
     /// lock, by a thread that woke its waiters, and for as long as it takes to keep all of them waiting.
     fn find_holders_at_disks(&mut self) {
-        let mut at_disk = BTreeMap::<u32, (BTreeSet<String>, u64)>::new();
+        let mut at_disk = Vec::<(u32, BTreeSet<String>, u64)>::new();
         for stack in &self.profile.stacks {
             let frames = leaf_first(self.profile, stack);
             if self.class(stack, &frames) == WaitClass::Disk {
-                let (functions, ns) = at_disk.entry(self.tid(stack)).or_default();
-                functions.extend(own_functions(self.profile, &frames));
-                *ns += stack.weight_ns;
+                let functions = own_functions(self.profile, &frames).into_iter().collect();
+                at_disk.push((self.tid(stack), functions, stack.weight_ns));
             }
         }
         for lock in self.locks.values_mut() {
-            let inside = |functions: &BTreeSet<String>| !functions.is_disjoint(&lock.functions);
-            let gives_back = lock.wakers.iter().any(|tid| at_disk.get(tid).is_some_and(|one| inside(&one.0)));
-            let syncing = |tid: &u32| self.threads.get(tid).map_or(0, |time| time.syncing);
-            let held_for_it = || -> u64 {
-                let inside = at_disk.iter().filter(|(_, (functions, _))| inside(functions));
-                inside.map(|(tid, (_, ns))| ns + syncing(tid)).sum()
+            let inside: Vec<_> =
+                at_disk.iter().filter(|(_, functions, _)| !functions.is_disjoint(&lock.functions)).collect();
+            let gives_back = inside.iter().any(|(tid, ..)| lock.wakers.contains(tid));
+            // What the kernel does to get bytes onto the disk is done where they are waited for.
+            let spent = |tid: &u32, ns: u64| {
+                let time = self.threads.get(tid).copied().unwrap_or_default();
+                ns as f64 * (1.0 + time.syncing as f64 / time.disk.max(1) as f64)
             };
-            let most = || held_for_it() as f64 * lock.waiters.len() as f64;
-            let named = gives_back && most() >= HOLDERS_AT_DISK_MIN * lock.wait_ns as f64;
+            let held_ns: f64 = inside.iter().map(|(tid, _, ns)| spent(tid, *ns)).sum();
+            let long = HOLDERS_AT_DISK_MIN * self.window_ns.min(lock.wait_ns as f64);
+            let named = gives_back && held_ns >= long;
             // Without names: who gives it back is at the disk for most of the time in which it does not wait for it.
             let unnamed = lock.functions.is_empty();
             let at_disk = || spent_at_disks(&self.threads, &lock.wakers) >= HOLDERS_AT_DISK_MIN;

@@ -68,6 +68,11 @@ impl OwnNetwork {
         Ok(done)
     }
 
+    /// Takes this thread into it for good, for a look: what it starts is there, too, and sees this namespace's mounts.
+    pub(crate) fn stay(&self) -> io::Result<()> {
+        self.join()
+    }
+
     fn join(&self) -> io::Result<()> {
         // SAFETY: the descriptor is open, and only this thread enters.
         checked(unsafe { libc::setns(self.0.as_raw_fd(), libc::CLONE_NEWNET) }).map(|_| ())

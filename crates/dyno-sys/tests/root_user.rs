@@ -20,7 +20,7 @@ use std::process::{Command, ExitCode};
 const NOBODY: u32 = 65_534;
 
 fn main() -> ExitCode {
-    let why = "needs CAP_SETUID and CAP_SETGID: becomes another user";
+    let why = "needs root: becomes another user (CAP_SETUID, CAP_SETGID), makes networks (CAP_SYS_ADMIN, CAP_NET_ADMIN)";
     common::run_ignored(
         &[
             ("a_program_runs_as_its_user", a_program_runs_as_its_user),

@@ -1,8 +1,6 @@
 //! A file's symbol table: functions by address. Where it was stripped, the starts of functions that the unwind tables
 //! know: nameless, but each function is still one.
 
-use std::collections::BTreeSet;
-
 use object::LittleEndian;
 use object::elf::{SHN_UNDEF, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, Sym64};
 use object::read::elf::Sym as _;
@@ -20,6 +18,9 @@ const NAMES_SHARED_MAX: usize = 8;
 /// A symbol without a size, as assembly has them, reaches to the next symbol or function, and no further than this: where names
 /// were stripped, other functions stand behind it. The longest of a library's that were written by hand are about as long.
 const UNSIZED_BYTES_MAX: u64 = 4_096;
+
+/// Labels in a row that are looked over for the function in which they stand.
+const LABELS_MAX: usize = 64;
 
 const ENDIAN: LittleEndian = LittleEndian;
 
@@ -89,9 +90,7 @@ impl Table {
         let next = |address: u64| begins.get(begins.partition_point(|begin| *begin <= address)).copied();
         let mut left = self.names.as_ref().map_or(0, |names| names.len().saturating_mul(NAMES_SHARED_MAX));
         let mut found = Vec::new();
-        let within = self.within_functions();
-        let outside = |symbol: &&Symbol| symbol.function || !within.contains(&symbol.address);
-        for symbol in self.symbols.iter().chain(&self.aliases).filter(outside) {
+        for symbol in self.symbols.iter().chain(&self.aliases).filter(|symbol| symbol.function) {
             let Some(name) = self.name(symbol) else { continue };
             let Some(less) = left.checked_sub(name.len()) else { break };
             left = less;
@@ -104,19 +103,6 @@ impl Table {
         let nameless = self.starts.iter().filter(|start| self.symbol(**start).is_none());
         found.extend(nameless.filter_map(|start| Some((*start, next(*start)?, format!("{start:#x}")))));
         found
-    }
-
-    /// Where assembly marks a place within a function that has a symbol of its own.
-    fn within_functions(&self) -> BTreeSet<u64> {
-        let (mut end, mut within) = (0, BTreeSet::new());
-        for symbol in &self.symbols {
-            if symbol.function {
-                end = end.max(symbol.address.saturating_add(symbol.size));
-            } else if symbol.address < end {
-                within.insert(symbol.address);
-            }
-        }
-        within
     }
 
     /// The name of the function at an address, mangled; `0x…` where only the place is known at which a function without a name
@@ -134,10 +120,14 @@ impl Table {
     }
 
     fn symbol(&self, address: u64) -> Option<String> {
-        let symbol = self.before(address)?;
-        if self.end(symbol).is_some_and(|end| address >= end) {
-            return None;
-        }
+        let last = self.symbols.partition_point(|symbol| symbol.address <= address).checked_sub(1)?;
+        let reaches = |symbol: &Symbol| self.end(symbol).is_none_or(|end| address < end);
+        // Behind a label that reaches no further the function goes on in which it stands.
+        let around = || {
+            let before = self.symbols[..last].iter().rev().take(LABELS_MAX);
+            before.filter(|symbol| symbol.function && symbol.size > 0).find(|symbol| reaches(symbol))
+        };
+        let symbol = Some(&self.symbols[last]).filter(|symbol| reaches(symbol)).or_else(around)?;
         Some(String::from_utf8_lossy(self.name(symbol)?).into_owned())
     }
 
@@ -226,18 +216,17 @@ mod tests {
         let table = table(vec![label, next], vec![0x9_0010]);
         let found = [0x1000, 0x1fff, 0x2000, 0x8_0000, 0x9_000f, 0x9_0020].map(|at| table.find(at).unwrap());
         assert_eq!(found, ["first", "first", "0x2000+", "0x2000+", "second", "0x90010"]);
-        let functions = table.functions();
-        assert_eq!(functions[0], (0x1000, 0x2000, "first".to_owned()), "assembly has functions, too");
-        assert_eq!(functions[1], (0x9_0000, 0x9_0010, "second".to_owned()));
+        assert_eq!(table.functions()[0], (0x9_0000, 0x9_0010, "second".to_owned()));
     }
 
-    /// Planted fault: every label is a function.
+    /// Planted fault: a label takes what stands behind it in a function that has a size.
     #[test]
-    fn a_label_within_a_function_is_none() {
-        let function = Symbol { address: 0x1000, size: 0x100, name: 1, function: true };
+    fn a_label_within_a_function_reaches_no_further_than_its_bound_and_then_it_is_the_function() {
+        let function = Symbol { address: 0x1000, size: 0x5000, name: 1, function: true };
         let label = Symbol { address: 0x1010, size: 0, name: 7, function: false };
-        let functions = table(vec![function, label], vec![0x1000, 0x1100]).functions();
-        assert_eq!(functions, [(0x1000, 0x1100, "first".to_owned())]);
+        let table = table(vec![function, label], vec![0x1000, 0x6000]);
+        assert_eq!([0x1008, 0x1010, 0x5fff].map(|at| table.find(at).unwrap()), ["first", "second", "first"]);
+        assert_eq!(table.functions(), [(0x1000, 0x6000, "first".to_owned())]);
     }
 
     fn parsed(raw: &[u8; 24], names: &[u8]) -> Option<Symbol> {

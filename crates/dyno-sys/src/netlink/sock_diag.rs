@@ -259,7 +259,8 @@ pub fn parse_unix_end(message: &[u8]) -> Option<UnixEnd> {
 fn unix_name(bytes: &[u8]) -> Option<String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match bytes.split_first()? {
-        (0, name) => Some(format!("@{}", text(name))),
+        // As /proc/net/unix has it: zero bytes within are written so too.
+        (0, name) => Some(format!("@{}", text(name).replace('\0', "@"))),
         _ => bytes.split(|byte| *byte == 0).next().map(text),
     }
 }

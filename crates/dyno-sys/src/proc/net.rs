@@ -109,7 +109,7 @@ pub fn same_network(one: Pid, other: Pid) -> bool {
 }
 
 /// The number of the network namespace that `pid` sees; `None` where that is not told.
-pub fn network_of(pid: Pid) -> Option<u64> {
+pub(crate) fn network_of(pid: Pid) -> Option<u64> {
     let link = fs::read_link(format!("{}/ns/net", folder(pid))).ok()?;
     link.to_str()?.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
 }

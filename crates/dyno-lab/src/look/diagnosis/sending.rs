@@ -11,6 +11,7 @@ use std::os::unix::fs::MetadataExt;
 
 use dyno_record::observation::{Asked, Queue, Sending, Serving};
 use dyno_sys::connections::{self, HeldSocket};
+use dyno_sys::proc::InetLine;
 use dyno_sys::socket::{self, Addr, SockOpt, int_option, is_unread, queue, sending};
 use dyno_sys::{Pid, child, proc};
 
@@ -54,6 +55,8 @@ struct Side {
     opened: Vec<SocketAddr>,
     /// How many they accepted.
     accepted: usize,
+    /// Both ends of all connections, this one first.
+    pairs: BTreeSet<(SocketAddr, SocketAddr)>,
     each: BTreeMap<u64, Looked>,
 }
 
@@ -128,8 +131,10 @@ impl Watch {
     }
 
     fn list(&mut self) {
-        self.own.list();
-        self.peers.list();
+        self.own.list(&mut |_line| true);
+        let ours = &self.own.pairs;
+        // A peer has connections to others, too.
+        self.peers.list(&mut |line| ours.contains(&(line.remote, line.local)));
         let pids: Vec<Pid> = self.own.processes.iter().map(|process| process.pid).collect();
         self.queues.list(&pids);
         self.lists += 1;
@@ -201,13 +206,18 @@ impl Side {
             Some(Connections { pid, handle, listeners: Vec::new(), connections: Vec::new() })
         };
         let processes = pids.filter_map(held).collect();
-        Side { processes, ports: BTreeSet::new(), opened: Vec::new(), accepted: 0, each: BTreeMap::new() }
+        let (ports, pairs, each) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
+        Side { processes, ports, opened: Vec::new(), accepted: 0, pairs, each }
     }
 
-    /// Lists descriptors anew. A listener that several of them share is kept where it is found first.
-    fn list(&mut self) {
+    /// Lists descriptors anew, of the connections that are wanted. A listener that several of them share is kept where it is
+    /// found first.
+    fn list(&mut self, wanted: &mut dyn FnMut(&InetLine) -> bool) {
         let pids: Vec<Pid> = self.processes.iter().map(|process| process.pid).collect();
-        let all = connections::held(&pids);
+        let mut all = connections::held(&pids);
+        all.iter_mut().for_each(|(_, held)| held.retain(|one| one.listens() || wanted(&one.line)));
+        let connections = all.iter().flat_map(|(_, held)| held).filter(|one| !one.listens());
+        self.pairs = connections.map(|one| (one.line.local, one.line.remote)).collect();
         let sockets = || all.iter().flat_map(|(_, held)| held);
         let listeners = sockets().filter(|one| one.listens());
         self.ports = listeners.map(|one| one.line.local.port()).collect();
@@ -312,7 +322,7 @@ mod tests {
         let inode = File::from(theirs.try_clone().unwrap()).metadata().unwrap().ino();
         let mut worker = std::process::Command::new("sleep").arg("20").stdin(theirs).spawn().unwrap();
         let mut side = Side::of(&mut [child::this(), worker.id().cast_signed()].into_iter());
-        side.list();
+        side.list(&mut |_line| true);
         let held = side.processes.iter().flat_map(|process| &process.listeners);
         let queues = held.filter(|one| one.line.inode == inode).count();
         worker.kill().unwrap();
@@ -334,7 +344,7 @@ mod tests {
         let (asks, listed) = connect();
         let (listed_inode, asks_inode) = (inode_of(&listed), inode_of(&asks));
         let mut side = Side::of(&mut std::iter::once(child::this()));
-        side.list();
+        side.list(&mut |_line| true);
         let (_other_asks, other) = connect();
         let connections = &mut side.processes[0].connections;
         // The number of the one that asks, which is taken by one that was accepted.

@@ -136,7 +136,7 @@ impl Idle {
         }
         let from = seen.iter().map(|tid| self.known[tid].0).max()?;
         let to = seen.iter().map(|tid| self.known[tid].1).min()?;
-        if to <= from || (to.saturating_sub(from) as f64) < WINDOW_MIN * self.window_ns.min(LONG_WINDOW_NS) {
+        if to <= from || ((to - from) as f64) < WINDOW_MIN * self.window_ns.min(LONG_WINDOW_NS) {
             return None;
         }
         let stretches = seen.iter().filter_map(|tid| self.stretches.get(tid)).flatten();
@@ -157,7 +157,7 @@ impl Idle {
             (waiting, at_lock, before) = (waiting + waits, at_lock + locks, at);
         }
         debug_assert!(waiting == 0 && at_lock == 0, "every stretch that begins ends");
-        let at_lock = waited_ns / (to - from).max(1) as f64;
+        let at_lock = waited_ns / (to - from) as f64;
         let owed = self.owed - self.busy();
         let is_as_many = owed >= OWED_MIN * at_lock && owed <= OWED_MAX * at_lock + OWED_AT_ALL_MIN;
         if owed >= OWED_AT_ALL_MIN && is_as_many {

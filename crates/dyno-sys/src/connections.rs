@@ -9,7 +9,7 @@ pub use peers::peers;
 
 use crate::Pid;
 use crate::child::this;
-use crate::namespace::OwnNetwork;
+use crate::namespace;
 use crate::netlink::sock_diag::{self, TcpSocket, UnixEnd};
 use crate::proc::{self, InetLine, folder, same_network};
 use crate::tasks::numbers_in;
@@ -22,8 +22,9 @@ const ESTABLISHED: u8 = 0x01;
 const CLOSE_WAIT: u8 = 0x08;
 const LISTEN: u8 = 0x0A;
 
-/// The kernel's functions that answer for sockets: asked without them, it would load them.
-const PARTS: [&str; 2] = ["tcp_diag_dump", "unix_diag_handler_dump"];
+/// The kernel's functions that answer for sockets of TCP and for unix sockets: asked without them, it would load them.
+const TCP_PART: &str = "tcp_diag_dump";
+const UNIX_PART: &str = "unix_diag_handler_dump";
 
 /// A listener of TCP or an open connection, and the descriptor by which a process holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,20 +89,21 @@ impl Connections {
     }
 }
 
-/// Which of `PARTS` this kernel has.
-fn parts() -> &'static [String] {
-    static PARTS_THERE: OnceLock<Vec<String>> = OnceLock::new();
-    PARTS_THERE.get_or_init(|| proc::kernel_symbols(&PARTS).unwrap_or_default())
+/// Whether the kernel has the part that answers for unix sockets.
+pub fn has_unix_part() -> bool {
+    has(UNIX_PART)
 }
 
 fn has(part: &str) -> bool {
-    parts().iter().any(|one| one == part)
+    static THERE: OnceLock<Vec<String>> = OnceLock::new();
+    let there = THERE.get_or_init(|| proc::kernel_symbols(&[TCP_PART, UNIX_PART]).unwrap_or_default());
+    there.iter().any(|one| one == part)
 }
 
 /// Listeners of TCP and connections that are open, or closed by the other side alone, of the network that `pid` sees.
 fn open_sockets(pid: Pid) -> Vec<InetLine> {
     let states = [ESTABLISHED, CLOSE_WAIT, LISTEN];
-    let asked = if has(PARTS[0]) { in_network_of(pid, || sock_diag::tcp(&states).ok()) } else { None };
+    let asked = if has(TCP_PART) { at_sockets_of(pid, || sock_diag::tcp(&states).ok()) } else { None };
     let asked = asked.map(|all| all.into_iter().map(line).collect());
     asked.unwrap_or_else(|| proc::inet_lines(pid).filter(|line| states.contains(&line.state)).collect())
 }
@@ -113,21 +115,14 @@ fn line(of: TcpSocket) -> InetLine {
 
 /// Unix sockets of the network that `pid` sees, with those that they are connected to; none where the kernel cannot be asked.
 fn unix_ends(pid: Pid) -> Vec<UnixEnd> {
-    let asked = if has(PARTS[1]) { in_network_of(pid, || sock_diag::unix().ok()) } else { None };
+    let asked = if has_unix_part() { at_sockets_of(pid, || sock_diag::unix().ok()) } else { None };
     asked.unwrap_or_default()
 }
 
-/// Does `work` in the network that `pid` sees; `None` where this process may not go there. A thread of its own goes and ends
-/// there: who may enter a network may not always go back.
-fn in_network_of<T: Send>(pid: Pid, work: impl FnOnce() -> Option<T> + Send) -> Option<T> {
-    if same_network(pid, this()) {
-        return work();
-    }
-    let network = OwnNetwork::of(pid).ok()?;
-    std::thread::scope(|scope| {
-        let there = scope.spawn(|| network.stay().ok().and_then(|()| work()));
-        there.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+/// Does `work` in the network that `pid` sees; `None` where this process may not go there. In another one a thread of its own
+/// does, and ends there: who may enter a network may not always go back.
+fn at_sockets_of<T: Send>(pid: Pid, work: impl FnOnce() -> Option<T> + Send) -> Option<T> {
+    if same_network(pid, this()) { work() } else { namespace::at_sockets_of(pid, work).ok()? }
 }
 
 /// Whether a listener at `at` gets what is sent to `to`, which is an address of this machine.

@@ -44,11 +44,6 @@ impl OwnNetwork {
         Ok(OwnNetwork(File::open("/proc/thread-self/ns/net")?.into()))
     }
 
-    /// The one that process `pid` sees. It needs the right to trace it.
-    pub fn of(pid: Pid) -> io::Result<OwnNetwork> {
-        Ok(OwnNetwork(File::open(format!("{}/ns/net", proc::folder(pid)))?.into()))
-    }
-
     /// Its number, by which the kernel tells namespaces apart.
     pub fn number(&self) -> io::Result<u64> {
         Ok(File::from(self.0.try_clone()?).metadata()?.ino())
@@ -66,11 +61,6 @@ impl OwnNetwork {
         let done = work();
         drop(back);
         Ok(done)
-    }
-
-    /// Takes this thread into it for good, for a look: what it starts is there, too, and sees this namespace's mounts.
-    pub(crate) fn stay(&self) -> io::Result<()> {
-        self.join()
     }
 
     fn join(&self) -> io::Result<()> {
@@ -173,7 +163,13 @@ pub fn in_network_of<T: Send>(pid: Pid, work: impl FnOnce() -> T + Send) -> io::
     )
 }
 
-/// The same in a namespace that was found, and what is under /sys can be written.
+/// The same for what asks of sockets alone: no mount is made, and /sys shows the devices from here.
+pub(crate) fn at_sockets_of<T: Send>(pid: Pid, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    let network = File::open(format!("/proc/{pid}/ns/net"))?;
+    on_a_thread(|| enter(&network), work)
+}
+
+/// The same as the first in a namespace that was found, and what is under /sys can be written.
 pub(crate) fn in_network<T: Send>(network: &File, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     on_a_thread(
         || {

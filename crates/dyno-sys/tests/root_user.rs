@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "common/holder.rs"]
+mod holder;
 
 use common::{Scratch, launch, next_exit};
 use dyno_sys::child::Exit;
@@ -9,9 +11,9 @@ use dyno_sys::keeper::{Closing, Keeper, KeeperError, Undo};
 use dyno_sys::namespace::OwnNetwork;
 use dyno_sys::netlink::link::{self, Veth};
 use dyno_sys::netlink::route;
-use dyno_sys::{Pid, connections, proc};
+use dyno_sys::{connections, proc};
+use holder::Holder;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -149,26 +151,6 @@ fn a_refused_value_leaves_nothing_of_itself_behind() {
     }
 }
 
-/// A process of the namespace in which it was started, that does nothing and holds this as its input.
-struct Holder(std::process::Child);
-
-impl Holder {
-    fn of(held: impl Into<OwnedFd>) -> Holder {
-        Holder(Command::new("sleep").arg("60").stdin(held.into()).spawn().unwrap())
-    }
-
-    fn pid(&self) -> Pid {
-        self.0.id().cast_signed()
-    }
-}
-
-impl Drop for Holder {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Gives this end of the cable an address, and sets it and `lo` up.
 fn begin(name: &str, address: Ipv4Addr) {
     let (links, _) = route::links(16).unwrap();
@@ -187,14 +169,14 @@ fn who_asks_from_another_network_is_a_peer() {
     let server = inside.within(|| {
         link::make_veth(Veth { names: ["in", "out"], queues: 1 }, &outside).unwrap();
         begin("in", server_at);
-        Holder::of(listen(Ipv4Addr::UNSPECIFIED))
+        Holder::of([listen(Ipv4Addr::UNSPECIFIED).into()])
     });
     let (client, stranger, asked) = outside
         .within(|| {
             begin("out", client_at);
             let other = listen(Ipv4Addr::LOCALHOST);
-            let stranger = Holder::of(connect(Ipv4Addr::LOCALHOST));
-            (Holder::of(connect(server_at)), stranger, Holder::of(other))
+            let stranger = Holder::of([connect(Ipv4Addr::LOCALHOST).into()]);
+            (Holder::of([connect(server_at).into()]), stranger, Holder::of([other.into()]))
         })
         .unwrap();
     let server = server.unwrap();

@@ -8,6 +8,7 @@ use super::{LISTEN, hears, open_sockets, unix_ends};
 use crate::Pid;
 use crate::child::{pidfd_getfd, pidfd_open};
 use crate::clock::mono_ns;
+use crate::netlink::sock_diag::plain;
 use crate::proc::{self, InetLine, network_of};
 use crate::tasks::numbers_in;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,11 +23,11 @@ const CHAIN_MAX: usize = 4;
 /// So often it is looked whose sockets change.
 const ROUNDS: usize = 20;
 /// One whose sockets stay the same for so many rounds is left alone: before, it may only have been between two connections. A
-/// client that has one for half of the time, and others that stay, is missed once in sixty times.
-const STILL_ROUNDS: usize = 5;
+/// client that has one for half of the time, and others that stay, is missed once in eight thousand times.
+const STILL_ROUNDS: usize = 12;
 /// Between two rounds: who waits for a CPU, between two connections, gets one.
 const NAP: Duration = Duration::from_millis(1);
-/// On a machine of a hundred thousand sockets a round is long.
+/// For all of them: on a machine of a hundred thousand sockets a round is long.
 const ROUNDS_NS_MAX: u64 = 1_000_000_000;
 
 /// Other processes of this machine that hold the far ends of these processes' connections, or listen where those that they open
@@ -36,13 +37,14 @@ pub fn peers(pids: &[Pid]) -> Vec<Pid> {
     let mut known: BTreeSet<Pid> = pids.iter().copied().collect();
     let mut found = BTreeSet::new();
     let mut asked = pids.to_vec();
+    let until_ns = mono_ns() + ROUNDS_NS_MAX;
     for step in 0..CHAIN_MAX {
         // Each network has its own tables.
         let mut networks = BTreeMap::<Option<u64>, Vec<Pid>>::new();
         asked.iter().for_each(|pid| networks.entry(network_of(*pid)).or_default().push(*pid));
         let mut next = BTreeSet::new();
         for of_one in networks.values() {
-            let mut around = around(of_one, &known, step == 0);
+            let mut around = around(of_one, &known, step == 0, until_ns);
             found.append(&mut around.servers);
             next.append(&mut around.clients);
         }
@@ -72,11 +74,13 @@ struct Around {
 }
 
 /// Who is at the other ends of their connections; servers only where they are wanted. Who is known already is not asked.
-fn around(pids: &[Pid], known: &BTreeSet<Pid>, with_servers: bool) -> Around {
+fn around(pids: &[Pid], known: &BTreeSet<Pid>, with_servers: bool, until_ns: u64) -> Around {
     let opened = if with_servers { opened(pids) } else { BTreeSet::new() };
     let others = numbers_in("/proc").into_iter().filter(|pid| !known.contains(pid));
     let mut others: Vec<Sockets> = others.filter_map(Sockets::of).collect();
-    let ends = Ends::of(pids, &opened);
+    let networks: BTreeMap<u64, Pid> =
+        others.iter().filter_map(|one| Some((one.network?, one.pid))).collect();
+    let ends = Ends::of(pids, &opened, &networks);
     let mut around = Around::default();
     others.retain(|one| {
         let is = |wanted| one.now.values().any(|inode| ends.far.get(inode) == Some(&wanted));
@@ -90,7 +94,7 @@ fn around(pids: &[Pid], known: &BTreeSet<Pid>, with_servers: bool) -> Around {
         !asks_us
     });
     if ends.listens() {
-        around.clients.extend(others_that_ask(&ends, others));
+        around.clients.extend(others_that_ask(&ends, others, until_ns));
     }
     around
 }
@@ -114,8 +118,7 @@ fn opened(pids: &[Pid]) -> BTreeSet<Name> {
 }
 
 /// Looks again and again at whose sockets change, and asks the new ones where they lead.
-fn others_that_ask(ends: &Ends, mut others: Vec<Sockets>) -> Vec<Pid> {
-    let until_ns = mono_ns() + ROUNDS_NS_MAX;
+fn others_that_ask(ends: &Ends, mut others: Vec<Sockets>, until_ns: u64) -> Vec<Pid> {
     let mut found = Vec::new();
     for _ in 0..ROUNDS {
         others.retain_mut(|one| {
@@ -177,18 +180,15 @@ enum Name {
         local: SocketAddr,
         remote: SocketAddr,
     },
-    /// Of unix sockets mostly one end has a name: that which listened.
-    Unix {
-        local: Option<String>,
-        remote: Option<String>,
-    },
+    /// The name of the other end, if it has one: of unix sockets mostly that does which listened.
+    Unix(Option<String>),
 }
 
 impl Name {
     /// The name at which a connection over a unix socket found its server.
     fn server(&self) -> Option<&String> {
         match self {
-            Name::Unix { remote, .. } => remote.as_ref(),
+            Name::Unix(remote) => remote.as_ref(),
             Name::Tcp { .. } => None,
         }
     }
@@ -199,14 +199,8 @@ impl Name {
             return Some(Name::Tcp { local: plain(local), remote: plain(remote) });
         }
         let socket = UnixStream::from(OwnedFd::from(socket));
-        let (local, remote) = (socket.local_addr().ok()?, socket.peer_addr().ok()?);
-        Some(Name::Unix { local: unix_name(&local), remote: unix_name(&remote) })
+        Some(Name::Unix(unix_name(&socket.peer_addr().ok()?)))
     }
-}
-
-/// A mapped address is the IPv4 one that it stands for.
-fn plain(at: SocketAddr) -> SocketAddr {
-    SocketAddr::new(at.ip().to_canonical(), at.port())
 }
 
 /// As /proc/net/unix and `ss` write it: `@` before a name without a file.
@@ -230,13 +224,14 @@ struct Ends {
 }
 
 impl Ends {
-    /// Those that they hold now, and who listens where they have `opened` others.
-    fn of(pids: &[Pid], opened: &BTreeSet<Name>) -> Ends {
+    /// Those that they hold now, and who listens where they have `opened` others. `networks`: those that others see, with one
+    /// who does.
+    fn of(pids: &[Pid], opened: &BTreeSet<Name>, networks: &BTreeMap<u64, Pid>) -> Ends {
         let Some(first) = pids.first() else { return Ends::default() };
         let own: BTreeSet<u64> = pids.iter().flat_map(|pid| proc::socket_inodes(*pid)).collect();
         let mut ends = Ends { network: network_of(*first), ..Ends::default() };
-        ends.add_tcp(*first, &own, opened);
-        ends.add_unix(pids, &own, opened);
+        ends.add_tcp(*first, &own, opened, networks);
+        ends.add_unix(*first, &own, opened);
         ends
     }
 
@@ -244,7 +239,13 @@ impl Ends {
         !self.tcp.is_empty() || !self.unix.is_empty()
     }
 
-    fn add_tcp(&mut self, first: Pid, own: &BTreeSet<u64>, opened: &BTreeSet<Name>) {
+    fn add_tcp(
+        &mut self,
+        first: Pid,
+        own: &BTreeSet<u64>,
+        opened: &BTreeSet<Name>,
+        networks: &BTreeMap<u64, Pid>,
+    ) {
         let home = open_sockets(first);
         let is_ours = |line: &InetLine| own.contains(&line.inode);
         self.tcp =
@@ -262,7 +263,7 @@ impl Ends {
             ours.add(self.hears(local), *local, *remote);
         }
         self.came_to = ours.accepted.iter().map(|(_, local)| *local).collect();
-        let elsewhere = sockets_of_other_networks(self.network);
+        let elsewhere = if self.reaches_out(&ours) { self.sockets_elsewhere(networks) } else { Vec::new() };
         let lines = home.iter().map(|line| (line, true)).chain(elsewhere.iter().map(|line| (line, false)));
         for (line, home) in lines.filter(|(line, _)| line.inode != 0 && !is_ours(line)) {
             let side = match line.state {
@@ -276,11 +277,26 @@ impl Ends {
         }
     }
 
-    /// Stays where the kernel does not tell who is connected to whom.
-    fn add_unix(&mut self, pids: &[Pid], own: &BTreeSet<u64>, opened: &BTreeSet<Name>) {
-        let Some(first) = pids.first() else { return };
-        self.unix = proc::unix_listeners(pids).into_iter().map(|line| line.name).collect();
-        let ends = unix_ends(*first);
+    /// Whether anything of theirs can be met in another network.
+    fn reaches_out(&self, ours: &Pairs) -> bool {
+        let ends = ours.accepted.iter().chain(&ours.opened).map(|(remote, _)| remote);
+        self.tcp.iter().chain(ends).any(|at| !at.ip().is_loopback())
+    }
+
+    /// Sockets that are open in other networks, as far as they can lead out of theirs.
+    fn sockets_elsewhere(&self, networks: &BTreeMap<u64, Pid>) -> Vec<InetLine> {
+        let others = networks.iter().filter(|(number, _)| Some(**number) != self.network);
+        let all = others.flat_map(|(_, pid)| open_sockets(*pid));
+        all.filter(|line| !line.local.ip().is_loopback()).collect()
+    }
+
+    /// Where the kernel does not tell who is connected to whom, only who listens is known.
+    fn add_unix(&mut self, first: Pid, own: &BTreeSet<u64>, opened: &BTreeSet<Name>) {
+        let (ours, theirs): (Vec<_>, Vec<_>) = proc::parse_unix_listeners(&proc::unix_table(first))
+            .into_iter()
+            .partition(|line| own.contains(&line.inode));
+        self.unix = ours.into_iter().map(|line| line.name).collect();
+        let ends = unix_ends(first);
         let named: BTreeSet<u64> =
             ends.iter().filter(|end| end.name.is_some()).map(|end| end.inode).collect();
         let servers: BTreeSet<&String> = opened.iter().filter_map(Name::server).collect();
@@ -292,11 +308,8 @@ impl Ends {
                 self.far.insert(peer, Side::Server);
             }
         }
-        if !servers.is_empty() {
-            let all = proc::parse_unix_listeners(&proc::unix_table(*first)).into_iter();
-            let theirs = all.filter(|line| servers.contains(&line.name) && !own.contains(&line.inode));
-            self.far.extend(theirs.map(|line| (line.inode, Side::Server)));
-        }
+        let asked = theirs.iter().filter(|line| servers.contains(&line.name));
+        self.far.extend(asked.map(|line| (line.inode, Side::Server)));
     }
 
     fn hears(&self, to: &SocketAddr) -> bool {
@@ -308,7 +321,7 @@ impl Ends {
         match name {
             Name::Tcp { local, remote } => self.leads_to_us(*local, *remote, home),
             // Another container may have a socket of the same name.
-            Name::Unix { remote, .. } => home && remote.as_ref().is_some_and(|name| self.unix.contains(name)),
+            Name::Unix(_) => home && name.server().is_some_and(|name| self.unix.contains(name)),
         }
     }
 
@@ -367,47 +380,19 @@ impl Pairs {
     }
 }
 
-/// Sockets that are open in networks other than this one, of which the processes of this machine have some, as far as they can
-/// lead out of theirs.
-fn sockets_of_other_networks(network: Option<u64>) -> Vec<InetLine> {
-    let networks: BTreeMap<u64, Pid> =
-        numbers_in("/proc").into_iter().filter_map(|pid| Some((network_of(pid)?, pid))).collect();
-    let others = networks.into_iter().filter(|(number, _)| Some(*number) != network);
-    let all = others.flat_map(|(_, pid)| open_sockets(pid));
-    all.filter(|line| !line.local.ip().is_loopback()).collect()
-}
+#[cfg(test)]
+#[path = "../../tests/common/holder.rs"]
+mod holder;
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::holder::Holder;
     use super::*;
     use crate::child::this;
     use std::net::TcpListener;
     use std::os::unix::net::UnixListener;
-    use std::process::{Child, Command, Stdio};
-
-    /// A process that does nothing, and holds these as its input and output.
-    struct Holder(Child);
-
-    impl Holder {
-        fn of<const N: usize>(held: [OwnedFd; N]) -> Holder {
-            let mut held = held.into_iter();
-            let mut next = || held.next().map_or_else(Stdio::null, Stdio::from);
-            let mut sleep = Command::new("sleep");
-            Holder(sleep.arg("60").stdin(next()).stdout(next()).stderr(next()).spawn().unwrap())
-        }
-
-        fn pid(&self) -> Pid {
-            self.0.id().cast_signed()
-        }
-    }
-
-    impl Drop for Holder {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
+    use std::process::{Command, Stdio};
 
     fn connected(at: SocketAddr) -> OwnedFd {
         TcpStream::connect(at).unwrap().into()
@@ -452,7 +437,7 @@ mod tests {
     /// Planted fault: the kernel is not asked for pairs of unix sockets.
     #[test]
     fn who_is_connected_over_unix_sockets_is_a_peer() {
-        if !super::super::has(super::super::PARTS[1]) {
+        if !super::super::has_unix_part() {
             println!("not tested: this kernel has no unix_diag loaded");
             return;
         }
@@ -513,7 +498,7 @@ mod tests {
         let script =
             format!("while :; do exec 3<>/dev/tcp/127.0.0.1/{}; read -r <&3; exec 3<&-; done", at.port());
         let client =
-            Holder(Command::new("bash").args(["-c", &script]).stderr(Stdio::null()).spawn().unwrap());
+            Holder::from(Command::new("bash").args(["-c", &script]).stderr(Stdio::null()).spawn().unwrap());
         let closing = std::thread::spawn(move || {
             // The last one is the test's own, which says that it is over.
             while let Ok((conn, from)) = listener.accept() {
@@ -550,7 +535,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let script = format!("while exec 3<>/dev/tcp/127.0.0.1/{port}; do read -r -t 0.02 <&3; done");
-        let client = Holder(Command::new("bash").args(["-c", &script]).spawn().unwrap());
+        let client = Holder::from(Command::new("bash").args(["-c", &script]).spawn().unwrap());
         let pid = client.pid();
         let accepting = std::thread::spawn(move || {
             let mut held = std::collections::VecDeque::new();

@@ -1,5 +1,5 @@
-//! Sockets as `ss` sees them (`sock_diag(7)`): TCP listeners with their queues, queues of unix listeners, and sockets that
-//! tap packets.
+//! Sockets as `ss` sees them (`sock_diag(7)`): TCP sockets by their states, TCP listeners with their queues, unix sockets with
+//! what they are connected to, queues of unix listeners, and sockets that tap packets.
 //!
 //! Read by the host's facts and by the diagnosis, in this thread's network namespace. Asking loads a module of the kernel where it is one: callers
 //! see first whether it is there.
@@ -207,10 +207,14 @@ fn inet_address(head: &[u8], port_at: usize, at: usize) -> SocketAddr {
     SocketAddr::new(address, port)
 }
 
+/// A mapped address is the IPv4 one that it stands for.
+pub(crate) fn plain(at: SocketAddr) -> SocketAddr {
+    SocketAddr::new(at.ip().to_canonical(), at.port())
+}
+
 /// `struct inet_diag_msg` of any socket. A mapped address is the IPv4 one that it stands for.
 pub fn parse_tcp(message: &[u8]) -> Option<TcpSocket> {
     let head = message.get(..INET_HEAD_BYTES)?;
-    let plain = |at: SocketAddr| SocketAddr::new(at.ip().to_canonical(), at.port());
     Some(TcpSocket {
         local: plain(inet_address(head, 4, 8)),
         remote: plain(inet_address(head, 6, 24)),

@@ -9,13 +9,10 @@ use std::collections::BTreeMap;
 use dyno_record::observation::Queue;
 use dyno_sys::netlink::sock_diag::UnixQueues;
 use dyno_sys::proc::{self, UnixListenerLine};
-use dyno_sys::{Pid, child};
+use dyno_sys::{Pid, child, connections};
 
 /// Unix listeners that are looked at.
 const UNIX_MAX: usize = 32;
-
-/// The kernel's function that answers for unix sockets: asked without it, the kernel would load it.
-const UNIX_PART: &str = "unix_diag_handler_dump";
 
 /// What was seen of each.
 #[derive(Default)]
@@ -118,7 +115,7 @@ fn opened(pid: Pid) -> Result<UnixQueues, &'static str> {
     if !proc::same_network(pid, child::this()) {
         return Err("it sees another network than this program, and /proc/net/unix has no limits");
     }
-    if proc::kernel_symbols(&[UNIX_PART]).is_ok_and(|found| found.is_empty()) {
+    if !connections::has_unix_part() {
         return Err("the kernel's part unix_diag is not loaded, and /proc/net/unix has no limits");
     }
     UnixQueues::open().map_err(|_refused| "netlink is refused, and /proc/net/unix has no limits")

@@ -87,9 +87,16 @@ fn an_address_with_as_many_connections_as_it_may_have_gets_no_more() {
     assert_eq!(second.ask(JSON).status, 200);
 }
 
+/// What the metrics of a server say.
+fn page(running: &Running) -> String {
+    let Some(Addr::Tcp(place)) = running.metrics_addr() else { panic!("it was asked for") };
+    Client::connect(*place).ask("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").text()
+}
+
+/// Planted fault: what was refused is not counted.
 #[test]
 fn an_address_that_asks_too_often_gets_429_and_keeps_its_connection() {
-    let running = server(one_worker(), limits(0, 1, 3)).start().unwrap();
+    let running = server(one_worker(), limits(0, 1, 3)).metrics("127.0.0.1:0").start().unwrap();
     let to = addr(&running);
     let mut client = from(2, to);
     let statuses: Vec<u16> = (0..3).map(|_| client.ask(JSON).status).collect();
@@ -102,6 +109,8 @@ fn an_address_that_asks_too_often_gets_429_and_keeps_its_connection() {
     assert_eq!(from(3, to).ask(JSON).status, 200);
     let post = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi";
     too_many(&mut client, post);
+    let page = page(&running);
+    assert!(page.contains("\ndyno_requests_limited_total{worker=\"0\"} 3\n"), "{page}");
     wait_for("a second to pass", || client.ask(JSON).status == 200);
 }
 
@@ -251,8 +260,7 @@ fn a_trusted_proxy_that_is_late_with_its_header_is_closed_without_an_answer() {
     client.assert_closed();
     wait_for("it to be counted", || running.counts().timeouts == 1);
     assert_eq!(running.counts().requests, 0, "nobody has asked for anything");
-    let Some(Addr::Tcp(place)) = running.metrics_addr() else { panic!("it was asked for") };
-    let page = Client::connect(*place).ask("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").text();
+    let page = page(&running);
     let counted = "\ndyno_connections_closed_total{worker=\"0\",reason=\"timeout\"} 1\n";
     assert!(page.contains(counted), "{page}");
 }

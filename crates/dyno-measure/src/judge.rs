@@ -638,6 +638,20 @@ mod tests {
         assert!((read - (b / a).ln()).abs() < 1e-9, "{read}, {}", (b / a).ln());
     }
 
+    /// Planted fault: what is known of the starts left out of the rule, or of either way of judging.
+    #[test]
+    fn a_rule_that_pays_for_starts_has_intervals_no_narrower_than_they_allow() {
+        let trial = trial(&mut Prng::new(3), 60, -0.05, 0.01, 0.0);
+        // Four starts that differ by two percent: the mean of four is known to one.
+        let known = Between { variance: 0.02_f64.powi(2), error: 1e-6 };
+        for rule in [Rule::QUICK, Rule::QUICK.by_totals()] {
+            let width = |rule: &Rule| estimate(trial.metric, &trial.pairs, rule, 1).half_width;
+            let (unpaid, paid) = (width(&rule), width(&rule.paying_for(known)));
+            assert!(unpaid < 0.01 && paid > rule.z * 0.01, "{:?}: {unpaid}, {paid}", rule.basis);
+            assert!(paid < 2.0 * rule.z * 0.01, "{:?}: {paid}", rule.basis);
+        }
+    }
+
     /// As older records were judged. Planted fault: a line that is crossed where it is only reached.
     #[test]
     fn memory_of_older_records_is_refused_above_a_megabyte_and_a_tenth() {

@@ -128,6 +128,10 @@ fn each_habit_of_a_server_is_named_by_itself() {
             judged.findings.iter().map(|one| one.id.as_str()).filter(|one| ids.contains(one)).collect();
         assert_eq!(named, [id]);
     }
+    // Planted fault: a line that waits for the disk promised no more than one that is written.
+    let [written, synced] = [watched(|seen| seen.file_writes = 100), watched(|seen| seen.syncs = 90)]
+        .map(|facts| found(&facts, "app.log").unwrap().gain.percent.unwrap());
+    assert!(synced[0] > written[1], "{written:?} {synced:?}");
     let calls = found(
         &watched(|seen| {
             seen.calls.insert("getpid".into(), 300);

@@ -1,5 +1,6 @@
 /* Three functions that take 60, 30 and 10 % of the CPU: the same loop in each, with six, three and one parts of its
- * rounds. Whoever measures shares by samples must find these. Runs until it is killed. */
+ * rounds. Whoever measures shares by samples must find these. Turns vary, so that no sampling clock keeps step with
+ * them: one that met a turn at the same four places each time would read 50 or 75 %. Runs until it is killed. */
 #include <stdint.h>
 
 #define ALONE __attribute__((noinline, noclone))
@@ -28,6 +29,6 @@ ALONE uint64_t turn(uint64_t rounds) {
 
 int main(void) {
     volatile uint64_t sink = 0;
-    for (;;)
-        sink += turn(10000);
+    for (uint32_t chance = 1;; chance = chance * 1664525u + 1013904223u)
+        sink += turn(5000 + (chance >> 16) % 10000);
 }

@@ -691,7 +691,7 @@ mod tests {
         assert!(matches!(veto(false), Some(Veto::Tail { .. })), "the example shows nothing");
     }
 
-    /// Planted fault: a tail that is never read where starts are its groups.
+    /// Planted faults: a tail that is never read where starts are its groups, or never told.
     #[test]
     fn a_tail_that_is_longer_in_every_start_is_refused() {
         let grown = |percent: u64| {
@@ -706,6 +706,8 @@ mod tests {
                 let pair = Pair { first: Side::A, instance: n % 4, a: block(6_000.0), b: block(5_000.0) };
                 trial.add(pair, latencies.each_ref());
             }
+            let told = tail_growth(&trial).unwrap().percent();
+            assert!((told - percent as f64).abs() < 0.5, "{told} of {percent}");
             veto(&trial, Rule::QUICK.guards)
         };
         assert!(matches!(grown(30), Some(Veto::Tail { .. })));

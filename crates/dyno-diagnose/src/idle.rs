@@ -33,6 +33,12 @@ const OWED_MIN: f64 = 0.7;
 const OWED_MAX: f64 = 1.5;
 const OWED_AT_ALL_MIN: f64 = 2.0;
 
+/// One holder after another ends waits about as often as another time: between half of the ends lie two thirds of their mean
+/// distance. Where it is less than this part, they end together, and nothing was held: news came for all.
+const TOGETHER_MAX: f64 = 0.1;
+/// Fewer ends show no rhythm.
+const ENDS_MIN: usize = 8;
+
 /// Calls that wait until there is something to do; where the descriptor is a pipe, reading is one too.
 const EVENTS: &[&str] = &[
     "epoll_wait",
@@ -141,30 +147,47 @@ impl Idle {
         }
         let stretches = seen.iter().filter_map(|tid| self.stretches.get(tid)).flatten();
         let mut turns: Vec<(u64, i64, i64)> = Vec::new();
+        let mut ends: Vec<u64> = Vec::new();
         for one in stretches.filter(|one| one.from < to && one.to > from) {
             let at_lock = i64::from(one.at_lock);
             turns.push((one.from.max(from), 1, at_lock));
             turns.push((one.to.min(to), -1, -at_lock));
+            ends.extend((one.at_lock && one.to < to).then_some(one.to));
         }
         turns.sort_unstable();
         let (mut waiting, mut at_lock, mut before) = (0, 0, from);
-        let (mut any_ns, mut all_ns, mut waited_ns) = (0, 0, 0.0);
+        let (mut any_ns, mut all_ns, mut there_ns, mut waited_ns) = (0, 0, 0, 0.0);
         for (at, waits, locks) in turns {
             let ns = at - before;
             any_ns += if at_lock > 0 { ns } else { 0 };
             waited_ns += ns as f64 * at_lock as f64;
             all_ns += if at_lock > 0 && waiting == seen.len() as i64 { ns } else { 0 };
+            there_ns += if at_lock == seen.len() as i64 { ns } else { 0 };
             (waiting, at_lock, before) = (waiting + waits, at_lock + locks, at);
         }
         debug_assert!(waiting == 0 && at_lock == 0, "every stretch that begins ends");
         let at_lock = waited_ns / (to - from) as f64;
         let owed = self.owed - self.busy();
         let is_as_many = owed >= OWED_MIN * at_lock && owed <= OWED_MAX * at_lock + OWED_AT_ALL_MIN;
-        if owed >= OWED_AT_ALL_MIN && is_as_many {
+        // Who asks for news is owed an answer until there is any.
+        let news = there_ns as f64 >= ALL_MIN * any_ns as f64 && are_together(ends);
+        if owed >= OWED_AT_ALL_MIN && is_as_many && !news {
             return None;
         }
         (any_ns > 0).then(|| all_ns as f64 / any_ns as f64)
     }
+}
+
+/// Whether waits that ended at these times ended many at a time.
+fn are_together(mut ends: Vec<u64>) -> bool {
+    if ends.len() < ENDS_MIN {
+        return false;
+    }
+    ends.sort_unstable();
+    let mut apart: Vec<u64> = ends.windows(2).map(|two| two[1] - two[0]).collect();
+    apart.sort_unstable();
+    let mean = apart.iter().sum::<u64>() as f64 / apart.len() as f64;
+    (apart[apart.len() / 2] as f64) < TOGETHER_MAX * mean
 }
 
 /// Threads that wait for others' processes mostly in calls that wait for something to do: not for an answer.
@@ -269,6 +292,22 @@ mod tests {
         assert_eq!(Idle::of(&beside, 2.5).all_at_once(&BTreeSet::from([1, 2])), Some(1.0), "another has one");
         beside.timeline.pop();
         assert_eq!(Idle::of(&beside, 2.5).all_at_once(&BTreeSet::from([1, 2])), None);
+    }
+
+    /// Clients that ask for news and are answered when there are any (long polling): all of them wait, and all are told at
+    /// once. Planted faults: whoever is owed holds up others; what ends one by one is news too.
+    #[test]
+    fn who_waits_for_news_waits_for_work_though_answers_are_owed() {
+        let waits = |apart: u64| {
+            let of = |thread: u32| {
+                let late = apart * u64::from(thread);
+                (0..5).map(move |n| (thread, 20 * n + late, 20 * n + 19 + late, LOCK))
+            };
+            (0..2).flat_map(of).collect::<Vec<_>>()
+        };
+        let share = |apart| Idle::of(&profile(&waits(apart)), 2.5).all_at_once(&BTreeSet::from([1, 2]));
+        assert!(share(0).is_some_and(|share| share > 0.9), "{:?}", share(0));
+        assert_eq!(share(10), None, "one is told after the other");
     }
 
     #[test]

@@ -133,8 +133,13 @@ pub fn passed_per_second(pids: &[Pid], places: &[Entry], each: Duration) -> Resu
 /// Rates that differ by less than this part of them may be of the same thing: both were counted at different times.
 const SAME_RATE: f64 = 0.2;
 
+/// Fewer sends than this a second are a log's or a bar's, or of gathered output, and take minutes to measure by.
+const SELDOM_PER_SECOND: f64 = 50.0;
+/// A function on so many of the stacks, percent, is what all of the work goes through: it is done once for each piece of it.
+const UNIT_SHARE_MIN: f64 = 90.0;
+
 /// The likeliest first: system calls that send, then functions that are passed as often as one of them, then functions by
-/// their share of the stacks.
+/// their share of the stacks. Where little is sent a function that all work goes through, more often, comes before all.
 #[must_use]
 pub fn ranked(calls: Vec<Candidate>, mut functions: Vec<Candidate>) -> Vec<Candidate> {
     let fits = |one: &Candidate| {
@@ -142,7 +147,11 @@ pub fn ranked(calls: Vec<Candidate>, mut functions: Vec<Candidate>) -> Vec<Candi
     };
     let share = |one: &Candidate| one.share_percent.unwrap_or(0.0);
     functions.sort_by(|a, b| fits(b).cmp(&fits(a)).then(share(b).total_cmp(&share(a))));
-    calls.into_iter().chain(functions).collect()
+    let seldom = calls.first().is_some_and(|call| call.per_second < SELDOM_PER_SECOND);
+    let is_unit =
+        |one: &Candidate| seldom && share(one) >= UNIT_SHARE_MIN && one.per_second >= SELDOM_PER_SECOND;
+    let unit = functions.iter().position(is_unit).map(|at| functions.remove(at));
+    unit.into_iter().chain(calls).chain(functions).collect()
 }
 
 fn watching(pids: &[Pid]) -> Result<Probe, Error> {
@@ -199,5 +208,20 @@ mod tests {
         let all = ["syscall:sendto", "syscall:write", "answer", "log", "turn", "rare"];
         assert_eq!(order(calls, functions.clone()), all);
         assert_eq!(order(Vec::new(), functions), ["turn", "answer", "rare", "log"]);
+    }
+
+    /// As a batch program with a progress bar, or with gathered output, is met. Planted fault: what is sent comes first
+    /// however seldom it is.
+    #[test]
+    fn where_little_is_sent_what_all_work_goes_through_comes_first() {
+        let first = |sent, piece, share| {
+            let functions =
+                vec![candidate("emit", 700.0, Some(20.0)), candidate("piece", piece, Some(share))];
+            ranked(vec![candidate("syscall:write", sent, None)], functions).remove(0).progress
+        };
+        assert_eq!(first(10.0, 719.0, 99.0), "piece");
+        assert_eq!(first(60.0, 719.0, 99.0), "syscall:write", "often enough to be measured by");
+        assert_eq!(first(10.0, 719.0, 70.0), "syscall:write", "a part of the work");
+        assert_eq!(first(10.0, 30.0, 99.0), "syscall:write", "no better");
     }
 }

@@ -8,7 +8,7 @@
 use dyno_record::observation::Asked;
 
 use super::channels::Found;
-use super::draft::percent;
+use super::draft::{Draft, counted, percent};
 use super::facts::Facts;
 use super::limits::{pool_draft, queue, untaken};
 use super::waits::{OffCpu, ThreadTime};
@@ -35,14 +35,42 @@ pub(super) fn are_waited_for(
     in_line && serve && untaken(facts, WAITING_SHARE_MIN).is_some()
 }
 
+/// Of the time, what workers wait for names for none of them to be free.
+const TAKEN_UP_MIN: f64 = 0.9;
+
+/// Requests stand in line inside the target for threads that look up names: more are held than there are such threads, none of
+/// those is ever free, and they ask about as often as requests are answered. Others take the requests and hand them on.
+pub(super) fn in_line_for_names(facts: &Facts<'_>, off: &OffCpu<'_>, spare: f64) -> Option<Draft> {
+    let serving = facts.seen.packets.as_ref()?.serving?;
+    let owed = serving.owed();
+    let requests = owed * 1e3 / (2.0 * serving.owed_ms.max(1.0));
+    let is_taken = |time: &&ThreadTime| time.names as f64 >= TAKEN_UP_MIN * off.window_ns;
+    let those: Vec<&ThreadTime> = off.threads.values().filter(is_taken).collect();
+    let asked = those.iter().map(|time| time.lookups).sum::<u64>() as f64 / (off.window_ns / 1e9);
+    let many = those.len() as f64;
+    let in_line = owed >= FOR_EACH_CONNECTION_MIN * many + BEYOND_MIN && asked >= ASKS_MIN * requests;
+    (!those.is_empty() && in_line).then(|| {
+        let workers = counted(those.len() as u64, "thread");
+        let summary = format!(
+            "{owed:.1} requests are held while {workers} that look up names wait for answers all the time, and {} of the CPUs' \
+             time is free",
+            percent(spare)
+        );
+        pool_draft(spare, summary)
+            .fact(format!("{workers} wait for a name server, {asked:.0} times a second"), asked, "waits/s")
+            .next("keep connections, or names, so that none is looked up for each request; more such threads (UV_THREADPOOL_SIZE); a resolver that waits for many at once")
+    })
+}
+
 /// How many of the connections to whom the target asks wait for an answer on average, of those that do at a time at most, from
 /// which on that is a limit. One that carries several requests at a time is met with the answer to one and the next question in
 /// turns.
 const TAKEN_MIN: f64 = 0.9;
 /// Fewer looks at them do not tell.
 const LOOKS_MIN: u64 = 20;
-/// Time since they were asked, on average: shorter waits lie within few of the kernel's ticks, by which it is told who spoke last.
-const AWAITED_MS_MIN: f64 = 5.0;
+/// Time since they were asked, on average: shorter waits lie within a tick or two of the kernel's, by which it is told who spoke
+/// last. Who waits for 8 ms has done so for 4 when met.
+const AWAITED_MS_MIN: f64 = 3.0;
 /// Requests that the target holds for each connection, and beyond them, from which on they stand in line for one: a third of
 /// those wait.
 const FOR_EACH_CONNECTION_MIN: f64 = 1.5;
@@ -51,28 +79,44 @@ const BEYOND_MIN: f64 = 2.0;
 /// own that has nothing to do with them. Both are counted by how many wait at a time, and how long they have when met at random.
 const ASKS_MIN: f64 = 0.3;
 
-/// More requests are held than another server is asked at a time, always as many at most: the rest stand in line for their turn,
-/// inside the target, whose threads do not show it. A limit of connections, or a pool of them.
-pub(super) fn in_line_for_connections(facts: &Facts<'_>, spare: f64) -> Option<Found> {
+/// The connections to whom the target asks of which as many as may be wait for an answer, while more requests are held.
+fn taken<'o>(facts: &Facts<'o>) -> Option<&'o Asked> {
     let packets = facts.seen.packets.as_ref()?;
     let serving = packets.serving?;
     let owed = serving.owed();
     // Of as many as wait at a time, and as long as each does.
     let requests = owed * 1e3 / (2.0 * serving.owed_ms.max(1.0));
-    let awaiting = |one: &Asked| one.connections * one.looks_awaiting as f64 / one.looks.max(1) as f64;
     let asks = |one: &Asked| awaiting(one) * 1e3 / (2.0 * one.awaited_ms);
-    let taken = |one: &&Asked| {
+    let is_taken = |one: &&Asked| {
         one.looks >= LOOKS_MIN
             && one.looks_awaiting as f64 >= TAKEN_MIN * (one.most_awaiting * one.rounds) as f64
             && one.awaited_ms >= AWAITED_MS_MIN
             && asks(one) >= ASKS_MIN * requests
     };
-    let one = packets.asked.iter().find(taken)?;
-    let Asked { remote, connections, awaited_ms, .. } = one;
+    let one = packets.asked.iter().find(is_taken)?;
     // Others that it asks work on the rest.
-    if owed < FOR_EACH_CONNECTION_MIN * serving.awaiting.max(awaiting(one)) + BEYOND_MIN {
-        return None;
-    }
+    let in_line = owed >= FOR_EACH_CONNECTION_MIN * serving.awaiting.max(awaiting(one)) + BEYOND_MIN;
+    in_line.then_some(one)
+}
+
+/// Of its connections, those that wait for an answer, on average.
+fn awaiting(one: &Asked) -> f64 {
+    one.connections * one.looks_awaiting as f64 / one.looks.max(1) as f64
+}
+
+/// Whether requests stand in line for connections of which none is ever free, and there are several: who waits at a lock then
+/// waits for one of them. Of connections that are free meanwhile a lock is what keeps them so.
+pub(super) fn none_is_free<'o>(facts: &Facts<'o>) -> Option<&'o Asked> {
+    taken(facts).filter(|one| one.most_awaiting > 1 && awaiting(one) >= TAKEN_MIN * one.connections)
+}
+
+/// More requests are held than another server is asked at a time, always as many at most: the rest stand in line for their turn,
+/// inside the target, whose threads do not show it. A limit of connections, or a pool of them.
+pub(super) fn in_line_for_connections(facts: &Facts<'_>, spare: f64) -> Option<Found> {
+    let serving = facts.seen.packets.as_ref()?.serving?;
+    let owed = serving.owed();
+    let one = taken(facts)?;
+    let Asked { remote, connections, awaited_ms, .. } = one;
     let summary = format!(
         "{owed:.1} requests are held while {remote} is asked for {:.1} of them at a time, and {} of the CPUs' time is free",
         awaiting(one),
@@ -154,6 +198,66 @@ mod tests {
         // It uses a five-hundredth of a CPU.
         let scene = server(&[0.02], "epoll_wait", 180);
         scene.with(|seen| seen.packets = Some(packets)).classes()
+    }
+
+    /// Node's four threads, each for a name at a time, and a loop that takes requests. Planted faults: whoever polls waits for
+    /// names; a line of none; threads that are free meanwhile.
+    #[test]
+    fn requests_in_line_for_threads_that_look_up_names_are_a_pool_that_is_too_small() {
+        let node = |seconds: f64, owed: f64, leaf: &str| {
+            let mut scene = Scene::new(&[0.02; 5]).off(5, WaitClass::Network, "main;epoll_wait", 9.8);
+            for tid in 1..=4 {
+                scene = scene.off(tid, WaitClass::Network, &format!("worker;{leaf};poll"), seconds);
+                let stack = scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap();
+                stack.wait.as_mut().unwrap().system_call = Some("poll".to_owned());
+                stack.samples = 400;
+            }
+            let serving = Serving {
+                connections: owed,
+                looks: 1_600,
+                looks_owed: 1_600,
+                owed_ms: 250.0,
+                ..Serving::default()
+            };
+            let packets = Packets { serving: Some(serving), ..Packets::default() };
+            scene.with(|seen| seen.packets = Some(packets)).classes()
+        };
+        let name = "getaddrinfo;__res_context_send";
+        assert_eq!(node(9.8, 48.0, name), [Class::PoolLimit]);
+        assert_eq!(node(9.8, 48.0, "PQgetResult"), [], "who knows what is asked there");
+        assert_eq!(node(9.8, 6.0, name), [], "hardly anybody stands in line");
+        assert_eq!(node(7.0, 48.0, name), [], "they are free for a quarter of the time");
+    }
+
+    /// As a pool of connections in Java is met: who wants one parks until another gives one back. Planted faults: the lock is
+    /// named whatever is waited for; or never where others are asked.
+    #[test]
+    fn who_waits_for_a_connection_of_a_pool_waits_for_no_lock() {
+        let pool = |connections: f64| {
+            let mut scene = Scene::new(&[0.02; 20]);
+            for tid in 1..=20 {
+                scene = scene.off(tid, WaitClass::Lock, "run;pthread_mutex_lock;futex_wait_[k]", 9.0).woken(
+                    "0x7f",
+                    tid % 20 + 1,
+                    "run;pthread_mutex_unlock",
+                );
+            }
+            let asked = Asked {
+                remote: "127.0.0.1:9000".to_owned(),
+                connections,
+                looks: (connections * 80.0) as u64,
+                looks_awaiting: 155,
+                rounds: 80,
+                most_awaiting: 2,
+                awaited_ms: 25.0,
+            };
+            let serving =
+                Serving { connections: 20.0, looks: 1_600, looks_owed: 1_560, owed_ms: 250.0, awaiting: 2.0 };
+            let packets = Packets { asked: vec![asked], serving: Some(serving), ..Packets::default() };
+            scene.with(|seen| seen.packets = Some(packets)).classes()
+        };
+        assert_eq!(pool(2.0), [Class::PoolLimit]);
+        assert_eq!(pool(20.0)[0], Class::LockContention, "each has its own, and holds a lock while it asks");
     }
 
     /// Planted faults: none of `TAKEN_MIN`, `AWAITED_MS_MIN`, `ASKS_MIN`, `LOOKS_MIN`, or the line of

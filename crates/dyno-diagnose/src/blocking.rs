@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use dyno_record::finding::{Class, Confidence};
 
+use super::answers;
 use super::draft::{Draft, Outcome, counted, percent};
 use super::facts::{Cost, Facts};
 use super::kernel::met_in_kernel;
@@ -226,7 +227,9 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
     let threads = facts.off.as_ref().map(|off| off.share(|time| time.contended));
     let contended_ns = |off: &OffCpu<'_>| off.sum(|time| time.contended) as f64;
     let little = goroutines.is_none()
-        && facts.off.as_ref().is_some_and(|off| contended_ns(off) < CONTENDED_MIN * off.window_ns);
+        && facts.off.as_ref().is_some_and(|off| {
+            contended_ns(off) < CONTENDED_MIN * off.window_ns || are_few_of_those_owed(facts, off)
+        });
     let waited = threads.into_iter().chain(goroutines).reduce(f64::max);
     let spent = facts.cpu_share(&[Cost::UserLock, Cost::Futex, Cost::LockCall]);
     let behind_disk = facts.off.as_ref().map_or(0.0, |off| off.share(|time| time.behind_disk));
@@ -264,7 +267,7 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
         } else if behind_disk >= WAIT_SHARE_MIN {
             "; the rest waits for holders that wait for a disk"
         } else if little && waited >= WAIT_SHARE_MIN {
-            "; all together less than a tenth of one thread's time"
+            "; all together less than a tenth of one thread's time, or of those who wait for answers"
         } else {
             ""
         };
@@ -277,7 +280,31 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
         let waits = if little { (of_thread, CONTENDED_MIN) } else { (waited, WAIT_SHARE_MIN) };
         return nearer_turns(facts, free, [waits, (spent, LOCK_CPU_MIN)], text);
     }
-    Outcome::Found(lock_draft(facts, Class::LockContention, LockKind::Mutex, waited, spent))
+    let draft = lock_draft(facts, Class::LockContention, LockKind::Mutex, waited, spent);
+    // How a pool keeps others waiting: a lock, a semaphore, a queue.
+    match answers::none_is_free(facts).filter(|_| !costs) {
+        Some(pool) => Outcome::Noted(draft.sign(format!(
+            "who waits there waits for one of {:.1} connections to {}, none of which is free",
+            pool.connections, pool.remote
+        ))),
+        None => Outcome::Found(draft),
+    }
+}
+
+/// Of the requests that are held, those that stand at locks, from which on locks are what keeps them.
+const OF_OWED_MIN: f64 = 0.1;
+/// Fewer requests than this do not tell.
+const OWED_MIN: f64 = 2.0;
+/// Of its time, what a thread spends at locks that keeps all that it serves: an event loop's clients wait while it does.
+const OF_THREAD_MIN: f64 = 0.1;
+
+/// Whether hardly any of the requests that are held wait at locks: the others wait for something else, and what is used of the
+/// working time says nothing where threads work for next to none of it. All that are told news at once meet for a moment.
+fn are_few_of_those_owed(facts: &Facts<'_>, off: &OffCpu<'_>) -> bool {
+    let owed = facts.seen.packets.as_ref().and_then(|packets| packets.serving).map_or(0.0, |all| all.owed());
+    let at_locks = off.sum(|time| time.contended) as f64 / off.window_ns;
+    let most = off.threads.values().map(|time| time.contended).max().unwrap_or(0);
+    owed >= OWED_MIN && at_locks < OF_OWED_MIN * owed && (most as f64) < OF_THREAD_MIN * off.window_ns
 }
 
 /// Whether the target itself, with those who ask it, leaves nothing of its CPUs.
@@ -797,6 +824,47 @@ mod tests {
         };
         assert_eq!(waits(0.2), [], "0.8 of 40 s, a tenth of one thread's ten would be one");
         assert_eq!(waits(0.3), [Class::LockContention]);
+    }
+
+    /// News for all at once: everybody who waited for it meets the others for a moment. Planted faults: what clients wait for is
+    /// not asked (`are_few_of_those_owed`); an event loop's time counts as one request's.
+    #[test]
+    fn where_hardly_any_of_those_who_wait_for_answers_stand_at_a_lock_it_is_not_what_keeps_them() {
+        use dyno_record::observation::{Packets, Serving};
+        let meets = |seconds: [f64; 4], owed: f64| {
+            let mut scene = Scene::new(&[0.2; 4]);
+            for (tid, seconds) in (1..=4).zip(seconds) {
+                scene = scene
+                    .off(tid, WaitClass::Lock, "run;pthread_mutex_lock;futex_wait_[k]", seconds)
+                    .woken("0x7f", tid % 4 + 1, "run;pthread_mutex_unlock");
+            }
+            let serving = Serving {
+                connections: owed,
+                looks: 100,
+                looks_owed: 100,
+                owed_ms: 250.0,
+                ..Serving::default()
+            };
+            let packets = Packets { serving: Some(serving), ..Packets::default() };
+            scene.with(|seen| seen.packets = Some(packets)).classes()
+        };
+        assert_eq!(meets([0.4; 4], 24.0), [], "0.16 of 24");
+        assert_eq!(meets([0.4; 4], 1.0), [Class::LockContention], "of one");
+        assert_eq!(meets([4.0; 4], 24.0), [Class::LockContention], "each thread's clients wait with it");
+    }
+
+    /// Who finds SQLite's file locked sleeps and looks again. Planted faults: such a sleep is one like others; whatever the
+    /// program sleeps for is a lock.
+    #[test]
+    fn a_busy_handler_that_sleeps_waits_for_a_lock() {
+        let sleeps = |folded: &str| {
+            let scene = Scene::new(&[0.2, 0.2]).off(1, WaitClass::Sleep, "main;serve;nanosleep", 9.0);
+            scene.off(2, WaitClass::Sleep, folded, 8.0).classes()
+        };
+        let busy =
+            "main;put;sqlite3_step;sqlite3InvokeBusyHandler;sqliteDefaultBusyCallback;unixSleep;nanosleep";
+        assert_eq!(sleeps(busy), [Class::LockContention]);
+        assert_eq!(sleeps("main;put;nanosleep"), []);
     }
 
     #[test]

@@ -267,6 +267,20 @@ impl<'o> OnCpu<'o> {
         self.share_where(|frames| frames.iter().any(|frame| names::is(&frame.name, table)))
     }
 
+    /// The program's own place from which most of what has a frame of this table comes.
+    pub(super) fn place_with(&self, table: &[&str]) -> Option<String> {
+        let mut sums = BTreeMap::<String, u64>::new();
+        for stack in &self.profile.stacks {
+            let frames = leaf_first(self.profile, stack);
+            if frames.iter().any(|frame| names::is(&frame.name, table)) {
+                let place = own_place(self.profile, &frames).unwrap_or_default();
+                *sums.entry(place).or_default() += stack.weight_ns;
+            }
+        }
+        let most = sums.into_iter().max_by_key(|(_, ns)| *ns).map(|(place, _)| place);
+        most.filter(|place| !place.is_empty())
+    }
+
     /// Share of the time in stacks of which `holds` is true; frames come leaf first.
     pub(super) fn share_where(&self, holds: impl Fn(&[&Frame]) -> bool) -> f64 {
         let stacks = self.profile.stacks.iter().filter(|stack| holds(&leaf_first(self.profile, stack)));

@@ -301,6 +301,40 @@ pub(super) const STACK_GROWTH: &[&str] = &[
     "runtime.stackalloc*",
 ];
 
+/// A name server is asked.
+pub(super) const RESOLVER: &[&str] = &[
+    "getaddrinfo",
+    "__GI_getaddrinfo",
+    "gethostbyname*",
+    "__res_context_send*",
+    "__GI___res_context_send",
+    "__libc_res_nsend",
+    "res_nsend",
+    "__res_msend*",
+    "send_dg",
+];
+
+/// Whether there is something is looked at, and what is not there is not waited for.
+pub(super) const LOOKS: &[&str] = &[
+    "runtime.selectnbrecv",
+    "runtime.selectnbsend",
+    "pthread_mutex_trylock",
+    "__pthread_mutex_trylock",
+    "___pthread_mutex_trylock",
+    "__GI___pthread_mutex_trylock",
+    "pthread_spin_trylock",
+    "sem_trywait",
+    "*mpsc::Receiver<*>::try_recv",
+    "crossbeam_channel::*::try_recv",
+];
+
+/// A lock is waited for by looking again after a sleep: SQLite's busy handlers.
+pub(super) const LOOKS_AGAIN: &[&str] =
+    &["sqliteDefaultBusyCallback*", "sqlite3InvokeBusyHandler*", "btreeInvokeBusyHandler*", "unixSleep"];
+
+/// Modules that sleep for nothing else.
+pub(super) const LOOKS_AGAIN_MODULES: &[&str] = &["*/libsqlite3*"];
+
 /// A lock is taken.
 pub(super) const ACQUIRE: &[&str] = &[
     "rb_mutex_lock*",

@@ -55,6 +55,9 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
         return Outcome::Noted(draft);
     }
     let Some(off) = &facts.off else { return Outcome::Unseen("what threads waited for") };
+    if let Some(draft) = answers::in_line_for_names(facts, off, spare) {
+        return Outcome::Found(draft);
+    }
     let waiting = untaken(facts, WAITING_SHARE_MIN);
     let asleep = asleep(facts, off, waiting.is_some());
     let sleepers = asleep.len();

@@ -9,8 +9,15 @@ use super::names;
 /// A fifth of the CPU: what is burnt is missed by the thread that is waited for.
 const SPIN_SHARE_MIN: f64 = 0.20;
 
-/// Threads wait by burning CPU: a loop that looks at one place until it changes, or gives its turn away to look again.
+/// Half of it: who looks now and then whether he is to stop, between pieces of work, spends less on it.
+const LOOK_SHARE_MIN: f64 = 0.5;
+
+/// Threads wait by burning CPU: a loop that looks at one place until it changes, or gives its turn away to look again, or asks
+/// again and again for what is not there.
 pub(super) fn spinning(facts: &Facts<'_>) -> Outcome {
+    if let Some(draft) = asks_again(facts) {
+        return Outcome::Found(draft);
+    }
     let waits = |hot: &Hot<'_>| hot.code.only_waits() && !in_a_lock(hot);
     let looped = facts.loop_share(waits);
     let yielded = facts.cpu_share(&[Cost::Yield]).unwrap_or(0.0);
@@ -41,6 +48,26 @@ pub(super) fn spinning(facts: &Facts<'_>) -> Outcome {
             .at(place)
             .specimen("spin-barrier"),
     )
+}
+
+/// Functions that look whether there is something, and do not wait for it, take most of the CPU.
+fn asks_again(facts: &Facts<'_>) -> Option<Draft> {
+    let on = facts.on.as_ref()?;
+    let share = on.share_with(names::LOOKS);
+    let place = on.place_with(names::LOOKS);
+    let at = place.clone().unwrap_or_else(|| "the program".to_owned());
+    (share >= LOOK_SHARE_MIN).then(|| {
+        Draft::new(Class::Spinning, share, format!("{} of the CPU asks for what is not there, in {at}", percent(share)))
+            .sure(Confidence::High)
+            .fact(
+                format!("{} in functions that look and do not wait (a select with default, try_recv, trylock)", percent(share)),
+                share,
+                "share",
+            )
+            .next("wait for it: a select without default, recv, lock; where there is other work, look once for each piece of it")
+            .at(place)
+            .specimen("spin-barrier")
+    })
 }
 
 /// A lock of a library that looks a while before it sleeps belongs to the lock.
@@ -74,5 +101,17 @@ mod tests {
         let yields =
             Scene::new(&[5.0; 4]).on("run;work", 50).on("run;sched_yield;__x64_sys_sched_yield_[k]", 50);
         assert_eq!(yields.first(), Some(Class::Spinning));
+    }
+
+    /// As Go's select with a default is met, around a channel on which nothing comes. Planted fault: only loops that call nothing
+    /// are looked at.
+    #[test]
+    fn a_loop_that_asks_for_what_is_not_there_is_spinning() {
+        let asks = |share| {
+            let ask = "runtime.goexit;main.main.func2;runtime.selectnbrecv;runtime.chanrecv";
+            Scene::new(&[9.9]).on(ask, share).on("runtime.goexit;main.work", 100 - share).classes()
+        };
+        assert!(asks(90).contains(&Class::Spinning), "{:?}", asks(90));
+        assert!(!asks(30).contains(&Class::Spinning), "it looks whether to stop, between pieces of work");
     }
 }

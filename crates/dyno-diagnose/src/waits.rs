@@ -36,6 +36,9 @@ pub(super) struct ThreadTime {
     /// Of `network`, what was spent in `poll` and its like, for one or the other, and how often.
     pub(super) polled: u64,
     pub(super) polls: u64,
+    /// Of `network`, what was spent waiting for a name server, and how often.
+    pub(super) names: u64,
+    pub(super) lookups: u64,
     /// Conditions, joins, barriers: nothing to do, but for what a flusher ended.
     pub(super) awaiting: u64,
     /// Of `run`, what the kernel did to get bytes onto a disk before the call came back: `fsync` and its like.
@@ -214,6 +217,7 @@ impl<'o> OffCpu<'o> {
         let (tid, ns) = (self.tid(stack), stack.weight_ns);
         let class = self.class(stack, &frames);
         let at_lock = class == WaitClass::RunQueue && self.equals.is_place_of_turns(self.profile, stack);
+        let looks_again = class == WaitClass::Sleep && self.looks_again(&frames);
         let time = self.threads.entry(tid).or_default();
         match class {
             // Woken for a lock and not there yet: had the lock been free, it would not have slept.
@@ -231,6 +235,13 @@ impl<'o> OffCpu<'o> {
                 if call.is_some_and(is_poll) {
                     (time.polled, time.polls) = (time.polled + ns, time.polls + stack.samples);
                 }
+                if frames.iter().any(|frame| names::is(&frame.name, names::RESOLVER)) {
+                    (time.names, time.lookups) = (time.names + ns, time.lookups + stack.samples);
+                }
+            }
+            WaitClass::Sleep if looks_again => {
+                time.contended += ns;
+                self.take_polled(stack, &frames);
             }
             WaitClass::Sleep => time.sleep += ns,
             WaitClass::PageFault => time.fault += ns,
@@ -249,6 +260,27 @@ impl<'o> OffCpu<'o> {
         entry.waits += stack.samples;
         entry.call = named;
         entry.place = entry.place.take().or_else(|| own_place(self.profile, frames));
+    }
+
+    /// Whether a sleep is one between two looks at a lock.
+    fn looks_again(&self, frames: &[&Frame]) -> bool {
+        let user = || frames.iter().filter(|frame| frame.origin == Origin::User);
+        let path = |frame: &Frame| frame.module.and_then(|at| self.profile.modules.get(at as usize));
+        let is_in = |frame: &&Frame, table: &[&str]| path(frame).is_some_and(|of| names::is(&of.path, table));
+        let caller = user().find(|frame| !is_in(frame, names::LIBRARIES));
+        caller.is_some_and(|frame| is_in(frame, names::LOOKS_AGAIN_MODULES))
+            || user().any(|frame| names::is(&frame.name, names::LOOKS_AGAIN))
+    }
+
+    /// Nobody ends such a wait: who holds the lock may be another process.
+    fn take_polled(&mut self, stack: &Stack, frames: &[&Frame]) {
+        let lock = self.locks.entry(format!("a database's lock {:?}", LockKind::Mutex)).or_default();
+        lock.wait_ns += stack.weight_ns;
+        lock.waits += stack.samples;
+        lock.waiters.insert(self.profile.threads[stack.thread as usize].tid);
+        lock.place = lock.place.take().or_else(|| own_place(self.profile, frames));
+        // Whether others hold it was asked by who sleeps.
+        lock.is_turn = true;
     }
 
     /// What a wait was for: a turn is one at a lock, whatever the thread slept in.

@@ -133,8 +133,10 @@ pub fn passed_per_second(pids: &[Pid], places: &[Entry], each: Duration) -> Resu
 /// Rates that differ by less than this part of them may be of the same thing: both were counted at different times.
 const SAME_RATE: f64 = 0.2;
 
-/// Fewer sends than this a second are a log's or a bar's, or of gathered output, and take minutes to measure by.
-const SELDOM_PER_SECOND: f64 = 50.0;
+/// Fewer sends than this a second may be a log's or a bar's, or of gathered output, and take long to measure by.
+const SELDOM_PER_SECOND: f64 = 200.0;
+/// Pieces of work for each send, from which on what is sent is no piece's answer.
+const PIECES_PER_SEND: f64 = 4.0;
 /// A function on so many of the stacks, percent, is what all of the work goes through: it is done once for each piece of it.
 const UNIT_SHARE_MIN: f64 = 90.0;
 
@@ -147,9 +149,9 @@ pub fn ranked(calls: Vec<Candidate>, mut functions: Vec<Candidate>) -> Vec<Candi
     };
     let share = |one: &Candidate| one.share_percent.unwrap_or(0.0);
     functions.sort_by(|a, b| fits(b).cmp(&fits(a)).then(share(b).total_cmp(&share(a))));
-    let seldom = calls.first().is_some_and(|call| call.per_second < SELDOM_PER_SECOND);
-    let is_unit =
-        |one: &Candidate| seldom && share(one) >= UNIT_SHARE_MIN && one.per_second >= SELDOM_PER_SECOND;
+    let sent = calls.first().map(|call| call.per_second).filter(|sent| *sent < SELDOM_PER_SECOND);
+    let often = |one: &Candidate| sent.is_some_and(|sent| one.per_second >= PIECES_PER_SEND * sent);
+    let is_unit = |one: &Candidate| share(one) >= UNIT_SHARE_MIN && often(one);
     let unit = functions.iter().position(is_unit).map(|at| functions.remove(at));
     unit.into_iter().chain(calls).chain(functions).collect()
 }
@@ -220,8 +222,9 @@ mod tests {
             ranked(vec![candidate("syscall:write", sent, None)], functions).remove(0).progress
         };
         assert_eq!(first(10.0, 719.0, 99.0), "piece");
-        assert_eq!(first(60.0, 719.0, 99.0), "syscall:write", "often enough to be measured by");
+        assert_eq!(first(99.0, 1_039.0, 99.0), "piece", "a log that is written each hundredth of a second");
+        assert_eq!(first(250.0, 1_039.0, 99.0), "syscall:write", "often enough to be answers");
         assert_eq!(first(10.0, 719.0, 70.0), "syscall:write", "a part of the work");
-        assert_eq!(first(10.0, 30.0, 99.0), "syscall:write", "no better");
+        assert_eq!(first(10.0, 30.0, 99.0), "syscall:write", "hardly more often");
     }
 }

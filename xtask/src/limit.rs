@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -90,6 +91,7 @@ impl Run {
         let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let what = shown(command);
         let begun = Instant::now();
+        SESSION.get_or_init(place_of_session);
         let child = command.env(MARK, &mark).spawn().map_err(Trouble::cannot(format!("run {what}")))?;
         Ok(Run { what, mark, child: Some(child), begun, limit, took: Took::default() })
     }
@@ -185,7 +187,23 @@ fn killed(mut child: Child, mark: &str) -> Result<usize, Trouble> {
     }
     // Last of all: until then its number is nobody else's.
     child.wait().map_err(Trouble::cannot("wait for what was killed"))?;
+    // A test that goes before others on the CPUs takes its session along, and was not asked to give that up.
+    if let Some(Some(place)) = SESSION.get() {
+        let _ = std::fs::write(AUTOGROUP, place);
+    }
     Ok(all.len())
+}
+
+/// Where a kernel that shares the CPUs among sessions tells, and is told, what is ours (sched(7)).
+const AUTOGROUP: &str = "/proc/self/autogroup";
+
+/// The place of our session before the first run.
+static SESSION: OnceLock<Option<String>> = OnceLock::new();
+
+/// From `/autogroup-12 nice 0`; none where the kernel has no such thing.
+fn place_of_session() -> Option<String> {
+    let told = std::fs::read_to_string(AUTOGROUP).ok()?;
+    told.split_whitespace().last().map(str::to_owned)
 }
 
 fn send(signal: &str, pids: &BTreeSet<u32>) {
@@ -280,6 +298,15 @@ mod tests {
         let left: Vec<&u32> = pids.iter().filter(|pid| parent_of(**pid).is_some()).collect();
         assert!(left.is_empty(), "{left:?} of {pids:?} live");
         std::fs::remove_dir_all(mark).unwrap();
+    }
+
+    /// Fault: a session that is left where the killed one put it. Without root's rights nobody puts it before others.
+    #[test]
+    fn who_is_killed_leaves_the_session_where_it_was() {
+        let before = place_of_session();
+        let ended = shell("echo 5 > /proc/$$/autogroup; exec sleep 600", Duration::from_millis(300));
+        assert!(matches!(ended, Ended::TooLate(1..)), "{ended:?}");
+        assert_eq!(place_of_session(), before);
     }
 
     /// A shell that begins a child without the mark every millisecond. Fault: killing round by round what is seen; the last

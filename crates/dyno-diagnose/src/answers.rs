@@ -5,7 +5,7 @@
 //! work lies there all the time, more than one piece for each of them, and they sleep on for milliseconds, they wait for
 //! something else. An epoll holds all that a loop serves, and is never told so. Called by `pool`.
 
-use dyno_record::observation::Asked;
+use dyno_record::observation::{Asked, Serving};
 
 use super::channels::Found;
 use super::draft::{Draft, counted, percent};
@@ -39,16 +39,16 @@ pub(super) fn are_waited_for(
 const TAKEN_UP_MIN: f64 = 0.9;
 
 /// Requests stand in line inside the target for threads that look up names: more are held than there are such threads, none of
-/// those is ever free, and they ask about as often as requests are answered. Others take the requests and hand them on.
+/// those is ever free, and they ask for a third of the requests at least. Others take the requests and hand them on.
 pub(super) fn in_line_for_names(facts: &Facts<'_>, off: &OffCpu<'_>, spare: f64) -> Option<Draft> {
     let serving = facts.seen.packets.as_ref()?.serving?;
     let owed = serving.owed();
-    let requests = owed * 1e3 / (2.0 * serving.owed_ms.max(1.0));
     let is_taken = |time: &&ThreadTime| time.names as f64 >= TAKEN_UP_MIN * off.window_ns;
     let those: Vec<&ThreadTime> = off.threads.values().filter(is_taken).collect();
     let asked = those.iter().map(|time| time.lookups).sum::<u64>() as f64 / (off.window_ns / 1e9);
     let many = those.len() as f64;
-    let in_line = owed >= FOR_EACH_CONNECTION_MIN * many + BEYOND_MIN && asked >= ASKS_MIN * requests;
+    let in_line =
+        owed >= FOR_EACH_CONNECTION_MIN * many + BEYOND_MIN && asked >= ASKS_MIN * answered(&serving);
     (!those.is_empty() && in_line).then(|| {
         let workers = counted(those.len() as u64, "thread");
         let summary = format!(
@@ -84,19 +84,22 @@ fn taken<'o>(facts: &Facts<'o>) -> Option<&'o Asked> {
     let packets = facts.seen.packets.as_ref()?;
     let serving = packets.serving?;
     let owed = serving.owed();
-    // Of as many as wait at a time, and as long as each does.
-    let requests = owed * 1e3 / (2.0 * serving.owed_ms.max(1.0));
     let asks = |one: &Asked| awaiting(one) * 1e3 / (2.0 * one.awaited_ms);
     let is_taken = |one: &&Asked| {
         one.looks >= LOOKS_MIN
             && one.looks_awaiting as f64 >= TAKEN_MIN * (one.most_awaiting * one.rounds) as f64
             && one.awaited_ms >= AWAITED_MS_MIN
-            && asks(one) >= ASKS_MIN * requests
+            && asks(one) >= ASKS_MIN * answered(&serving)
     };
     let one = packets.asked.iter().find(is_taken)?;
     // Others that it asks work on the rest.
     let in_line = owed >= FOR_EACH_CONNECTION_MIN * serving.awaiting.max(awaiting(one)) + BEYOND_MIN;
     in_line.then_some(one)
+}
+
+/// Requests that are answered in a second, of as many as wait at a time, and as long as each does.
+fn answered(serving: &Serving) -> f64 {
+    serving.owed() * 1e3 / (2.0 * serving.owed_ms.max(1.0))
 }
 
 /// Of its connections, those that wait for an answer, on average.

@@ -427,11 +427,14 @@ fn lock_draft(facts: &Facts<'_>, class: Class, kind: LockKind, waited: f64, spen
 fn lock_in_words(name: &str, lock: &Lock) -> String {
     let mean_us = lock.wait_ns as f64 / 1e3 / lock.waits.max(1) as f64;
     let place = lock.place.as_ref().map_or_else(String::new, |place| format!(" in {place}"));
+    let ended = match lock.wakers.len() {
+        0 => String::new(),
+        wakers => format!(", ended by {}", counted(wakers as u64, "thread")),
+    };
     format!(
-        "{name}: {} of {mean_us:.0} µs on average by {}{place}, ended by {}",
+        "{name}: {} of {mean_us:.0} µs on average by {}{place}{ended}",
         counted(lock.waits, "wait"),
-        counted(lock.waiters.len() as u64, "thread"),
-        counted(lock.wakers.len() as u64, "thread")
+        counted(lock.waiters.len() as u64, "thread")
     )
 }
 

@@ -54,11 +54,12 @@ pub(super) fn spinning(facts: &Facts<'_>) -> Outcome {
 fn asks_again(facts: &Facts<'_>) -> Option<Draft> {
     let on = facts.on.as_ref()?;
     let share = on.share_with(names::LOOKS);
-    let place = on.place_with(names::LOOKS);
-    let at = place.clone().unwrap_or_else(|| "the program".to_owned());
     (share >= LOOK_SHARE_MIN).then(|| {
-        Draft::new(Class::Spinning, share, format!("{} of the CPU asks for what is not there, in {at}", percent(share)))
-            .sure(Confidence::High)
+        let place = on.place_with(names::LOOKS);
+        let at = place.clone().unwrap_or_else(|| "the program".to_owned());
+        Draft::new(Class::Spinning, share, format!("{} of the CPU looks whether there is something, in {at}", percent(share)))
+            .sure(Confidence::Medium)
+            .sign("how often there was something is not to be seen from here")
             .fact(
                 format!("{} in functions that look and do not wait (a select with default, try_recv, trylock)", percent(share)),
                 share,

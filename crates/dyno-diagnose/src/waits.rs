@@ -64,6 +64,16 @@ pub(super) struct Lock {
     pub(super) behind_disk: bool,
 }
 
+impl Lock {
+    /// Waits of a thread.
+    fn count(&mut self, stack: &Stack, tid: u32, place: Option<String>) {
+        self.wait_ns += stack.weight_ns;
+        self.waits += stack.samples;
+        self.waiters.insert(tid);
+        self.place = self.place.take().or(place);
+    }
+}
+
 /// Whose lock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum LockKind {
@@ -274,11 +284,9 @@ impl<'o> OffCpu<'o> {
 
     /// Nobody ends such a wait: who holds the lock may be another process.
     fn take_polled(&mut self, stack: &Stack, frames: &[&Frame]) {
+        let (tid, place) = (self.tid(stack), own_place(self.profile, frames));
         let lock = self.locks.entry(format!("a database's lock {:?}", LockKind::Mutex)).or_default();
-        lock.wait_ns += stack.weight_ns;
-        lock.waits += stack.samples;
-        lock.waiters.insert(self.profile.threads[stack.thread as usize].tid);
-        lock.place = lock.place.take().or_else(|| own_place(self.profile, frames));
+        lock.count(stack, tid, place);
         // Whether others hold it was asked by who sleeps.
         lock.is_turn = true;
     }
@@ -315,20 +323,16 @@ impl<'o> OffCpu<'o> {
     }
 
     fn take_lock(&mut self, stack: &Stack, frames: &[&Frame]) {
-        let place = own_place(self.profile, frames);
+        let (waiter, place) = (self.tid(stack), own_place(self.profile, frames));
         let (kind, is_turn) = (self.kind(stack, frames), self.is_turn(stack, frames));
         let named = self.name_of_lock(stack, frames, kind);
         // The same address may be a mutex here and part of a condition there.
         let lock = self.locks.entry(format!("{named} {kind:?}")).or_default();
         (lock.kind, lock.is_turn) = (kind, is_turn);
-        lock.wait_ns += stack.weight_ns;
-        lock.waits += stack.samples;
-        lock.waiters.insert(self.profile.threads[stack.thread as usize].tid);
+        lock.count(stack, waiter, place);
         lock.functions.extend(own_functions(self.profile, frames));
-        lock.place = lock.place.take().or(place);
         if let Some(waker) = stack.waker.and_then(|at| self.profile.wakers.get(at as usize)) {
             lock.wakers.insert(waker.tid);
-            let waiter = self.profile.threads[stack.thread as usize].tid;
             if !frames.iter().any(|frame| names::is(&frame.name, names::IDLE_RUN_TIME)) {
                 let handed = self.handed.entry((waiter, waker.tid)).or_default();
                 handed.ns += stack.weight_ns;

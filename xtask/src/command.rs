@@ -57,15 +57,38 @@ pub(crate) fn run_in_background(of: &mut Command) -> Result<Child, Trouble> {
 
 /// The same command in the kernel's class for what may wait: it yields at once to whoever wakes up (sched(7)).
 pub(crate) fn lowly(of: &Command) -> Command {
+    run_by(["chrt", "--idle", "0"], of)
+}
+
+/// What the shell is called that waits for another session.
+const OWN_SESSION: &str = "own-session";
+
+/// The same command in a session of its own: where the kernel shares the CPUs among sessions first, a program that goes
+/// before others takes its whole session along (sched(7), autogroup), and it shall not take us and whatever runs beside us.
+///
+/// Ctrl-C at a terminal does not reach another session: the shell that waits for it, which is in ours, passes it on.
+pub(crate) fn in_own_session(of: &Command) -> Command {
+    // What a shell starts in the background hears no Ctrl-C otherwise.
+    const SCRIPT: &str = "trap 'kill -KILL -$! $! 2> /dev/null; exit 130' INT TERM HUP; \
+        setsid env --default-signal=INT,QUIT \"$@\" & wait $!";
+    run_by(["sh", "-c", SCRIPT, OWN_SESSION], of)
+}
+
+/// The same command, with these words before it.
+fn run_by<const N: usize>(by: [&str; N], of: &Command) -> Command {
     let words = of.get_args().map(|word| word.to_string_lossy().into_owned());
     let program = of.get_program().to_string_lossy().into_owned();
-    let idle = ["chrt", "--idle", "0"].map(str::to_owned).into_iter();
-    let mut lowly = command(idle.chain([program]).chain(words));
-    lowly.envs(of.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    if let Some(folder) = of.get_current_dir() {
-        lowly.current_dir(folder);
+    let mut run = command(by.map(str::to_owned).into_iter().chain([program]).chain(words));
+    for (name, value) in of.get_envs() {
+        match value {
+            Some(value) => run.env(name, value),
+            None => run.env_remove(name),
+        };
     }
-    lowly
+    if let Some(folder) = of.get_current_dir() {
+        run.current_dir(folder);
+    }
+    run
 }
 
 /// What it printed; a failure is trouble, with what it said.
@@ -84,6 +107,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String, Trouble> {
 pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let text = words.map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ");
+    let text = text.split_once(&format!(" {OWN_SESSION} ")).map_or(&*text, |(_, of)| of).to_owned();
     // Cargo is started by its path; what one types is its name.
     match text.split_once(' ') {
         Some((program, rest)) if program.ends_with("/cargo") => format!("cargo {rest}"),

@@ -1,12 +1,11 @@
 //! Runs a program for so long at most: what hangs is killed with everything that it started, and said.
 //!
 //! The tests' binaries are run by it, and what is built beside them. It makes no process group of its own, so that Ctrl-C
-//! at a terminal reaches the tests as it reaches us; what belongs to a run is known by its parents and by a mark in its
+//! at a terminal reaches what it runs as it reaches us; what belongs to a run is known by its parents and by a mark in its
 //! environment.
 
 use std::collections::BTreeSet;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -91,7 +90,6 @@ impl Run {
         let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let what = shown(command);
         let begun = Instant::now();
-        SESSION.get_or_init(place_of_session);
         let child = command.env(MARK, &mark).spawn().map_err(Trouble::cannot(format!("run {what}")))?;
         Ok(Run { what, mark, child: Some(child), begun, limit, took: Took::default() })
     }
@@ -187,23 +185,7 @@ fn killed(mut child: Child, mark: &str) -> Result<usize, Trouble> {
     }
     // Last of all: until then its number is nobody else's.
     child.wait().map_err(Trouble::cannot("wait for what was killed"))?;
-    // A test that goes before others on the CPUs takes its session along, and was not asked to give that up.
-    if let Some(Some(place)) = SESSION.get() {
-        let _ = std::fs::write(AUTOGROUP, place);
-    }
     Ok(all.len())
-}
-
-/// Where a kernel that shares the CPUs among sessions tells, and is told, what is ours (sched(7)).
-const AUTOGROUP: &str = "/proc/self/autogroup";
-
-/// The place of our session before the first run.
-static SESSION: OnceLock<Option<String>> = OnceLock::new();
-
-/// From `/autogroup-12 nice 0`; none where the kernel has no such thing.
-fn place_of_session() -> Option<String> {
-    let told = std::fs::read_to_string(AUTOGROUP).ok()?;
-    told.split_whitespace().last().map(str::to_owned)
 }
 
 fn send(signal: &str, pids: &BTreeSet<u32>) {
@@ -254,6 +236,8 @@ fn has(pid: u32, line: &str) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::command::in_own_session;
+    use std::os::unix::process::CommandExt;
 
     fn shell(script: &str, limit: Duration) -> Ended {
         run_within(&mut command_of(["sh", "-c", script]), limit).unwrap()
@@ -300,13 +284,44 @@ mod tests {
         std::fs::remove_dir_all(mark).unwrap();
     }
 
-    /// Fault: a session that is left where the killed one put it. Without root's rights nobody puts it before others.
+    /// Fault: the words without `setsid`; then the whole session of the tests is where the killed one put it. Without root's
+    /// rights nobody puts it before others.
     #[test]
-    fn who_is_killed_leaves_the_session_where_it_was() {
-        let before = place_of_session();
-        let ended = shell("echo 5 > /proc/$$/autogroup; exec sleep 600", Duration::from_millis(300));
-        assert!(matches!(ended, Ended::TooLate(1..)), "{ended:?}");
-        assert_eq!(place_of_session(), before);
+    fn who_goes_before_others_does_not_take_us_along() {
+        let place = || std::fs::read_to_string("/proc/self/autogroup").unwrap_or_default();
+        let before = place();
+        let words = ["sh", "-c", "echo 5 > /proc/$$/autogroup; exit 7"];
+        let ended = run_within(&mut in_own_session(&command_of(words)), LONG).unwrap();
+        assert!(matches!(ended, Ended::Badly(status) if status.code() == Some(7)), "{ended:?}");
+        assert_eq!(place(), before);
+    }
+
+    /// Faults: no trap, where the other session lives on; no `--default-signal`, where what is started hears no Ctrl-C.
+    #[test]
+    fn ctrl_c_reaches_what_runs_in_a_session_of_its_own() {
+        let own = |script: &str| in_own_session(&command_of(["sh", "-c", script]));
+        let ended = run_within(&mut own("kill -INT $$; exit 5"), LONG).unwrap();
+        assert!(matches!(ended, Ended::Badly(status) if status.code() == Some(130)), "{ended:?}");
+        let file = std::env::temp_dir().join(format!("dyno-own-session-{}", std::process::id()));
+        let mut command = own(&format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 600", file.display()));
+        // A terminal sends it to a group.
+        let mut shell = command.process_group(0).spawn().unwrap();
+        let begun = Instant::now();
+        while !file.exists() {
+            assert!(begun.elapsed() < LONG, "it has not begun");
+            std::thread::yield_now();
+        }
+        let pid = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
+        let sent = command_of(["kill", "-INT", "--", &format!("-{}", shell.id())]).status().unwrap();
+        assert!(sent.success() && shell.wait().unwrap().code() == Some(130));
+        let lives = || parent_of(pid).is_some();
+        while lives() && begun.elapsed() < GONE_MAX {
+            sleep(LOOK);
+        }
+        let is_left = lives();
+        send("KILL", &BTreeSet::from([pid]));
+        assert!(!is_left, "{pid} lives");
+        std::fs::remove_file(file).unwrap();
     }
 
     /// A shell that begins a child without the mark every millisecond. Fault: killing round by round what is seen; the last

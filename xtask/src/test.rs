@@ -12,6 +12,7 @@ use std::io::stderr;
 use std::time::Duration;
 
 use crate::beside::{Crowd, Done, Group, Job, Task};
+use crate::command::in_own_session;
 use crate::flags::Flags;
 use crate::limit::Ended;
 use crate::packages;
@@ -70,6 +71,8 @@ fn of_binary(binary: &Binary, able: &[RootTest]) -> (Company, Task) {
     }
     let company = binary.company();
     let takes = if company == Company::Builds { ROOM } else { 1 };
+    // Those that measure go before others on the CPUs.
+    let command = in_own_session(&command);
     (company, Task { name: binary.source.clone(), command, limit: binary.limit(), takes })
 }
 

@@ -5,6 +5,7 @@
 //! work lies there all the time, more than one piece for each of them, and they sleep on for milliseconds, they wait for
 //! something else. An epoll holds all that a loop serves, and is never told so. Called by `pool`.
 
+use dyno_record::finding::{Class, Confidence};
 use dyno_record::observation::{Asked, Serving};
 
 use super::channels::Found;
@@ -95,6 +96,34 @@ fn taken<'o>(facts: &Facts<'o>) -> Option<&'o Asked> {
     // Others that it asks work on the rest.
     let in_line = owed >= FOR_EACH_CONNECTION_MIN * serving.awaiting.max(awaiting(one)) + BEYOND_MIN;
     in_line.then_some(one)
+}
+
+/// Questions for each request from which on they are asked one by one for what one could ask at once: a page that asks a
+/// database for this and that needs some ten.
+const QUESTIONS_MIN: f64 = 20.0;
+/// Requests in a second that tell how many questions each brings.
+const REQUESTS_PER_S_MIN: f64 = 5.0;
+/// Of the questions that wait at a time, the requests that must be held: else they are asked for something else.
+const FOR_REQUESTS_MIN: f64 = 0.5;
+
+/// Each request asks another server many times, one question after another: a query for each row of an answer. `kernel` is the
+/// kernel's share of the CPU time.
+pub(super) fn many_questions(facts: &Facts<'_>, kernel: f64) -> Option<Draft> {
+    let packets = facts.seen.packets.as_ref()?;
+    let serving = packets.serving.filter(|serving| serving.received_per_s >= REQUESTS_PER_S_MIN)?;
+    let one = packets.asked.iter().max_by(|a, b| a.sent_per_s.total_cmp(&b.sent_per_s))?;
+    let (requests, remote) = (serving.received_per_s, &one.remote);
+    let each = one.sent_per_s / requests;
+    let for_requests = serving.owed() >= FOR_REQUESTS_MIN * awaiting(one);
+    (each >= QUESTIONS_MIN && for_requests).then(|| {
+        let summary = format!("{remote} is asked {each:.0} times for each request");
+        Draft::new(Class::SyscallHeavy, kernel, summary)
+            .sure(Confidence::Medium)
+            .fact(format!("{:.0} questions to {remote} a second", one.sent_per_s), one.sent_per_s, "questions/s")
+            .fact(format!("{requests:.0} requests a second came from clients"), requests, "requests/s")
+            .fact(format!("{} of the CPU is spent in the kernel", percent(kernel)), kernel, "share")
+            .next("ask for many at once: one query for all rows (a join, or IN), MGET, a pipeline; or keep what the answers were")
+    })
 }
 
 /// Requests that are answered in a second, of as many as wait at a time, and as long as each does.
@@ -188,6 +217,7 @@ mod tests {
             rounds: 80,
             most_awaiting: 2,
             awaited_ms: 25.0,
+            sent_per_s: 0.0,
         };
         let mut serving = Serving {
             connections: 20.0,
@@ -195,6 +225,7 @@ mod tests {
             looks_owed: 1_560,
             owed_ms: 250.0,
             awaiting: asked.connections,
+            received_per_s: 0.0,
         };
         change(&mut asked, &mut serving);
         let packets = Packets { asked: vec![asked], serving: Some(serving), ..Packets::default() };
@@ -232,33 +263,114 @@ mod tests {
         assert_eq!(node(7.0, 48.0, name), [], "they are free for a quarter of the time");
     }
 
+    /// An event loop that asks by a call which blocks. Planted fault: one connection is a note whatever lies unread.
+    #[test]
+    fn one_connection_is_a_limit_where_the_only_thread_waits_for_its_answer_and_requests_lie_unread() {
+        let one = |unread: u64| {
+            let asked = Asked {
+                remote: "127.0.0.1:9000".to_owned(),
+                connections: 1.0,
+                looks: 80,
+                looks_awaiting: 78,
+                rounds: 80,
+                most_awaiting: 1,
+                awaited_ms: 10.0,
+                sent_per_s: 0.0,
+            };
+            let serving = Serving {
+                connections: 16.0,
+                looks: 1_280,
+                looks_owed: 1_270,
+                owed_ms: 170.0,
+                awaiting: 1.0,
+                received_per_s: 0.0,
+            };
+            let sending =
+                Sending { rounds: 80, rounds_waiting: unread, waiting: 7 * unread, ..Sending::default() };
+            let packets = Packets {
+                asked: vec![asked],
+                serving: Some(serving),
+                sending: Some(sending),
+                ..Packets::default()
+            };
+            let mut scene =
+                Scene::new(&[0.6]).on("main;work", 6).off(1, WaitClass::Network, "main;get;recv", 9.3);
+            let stack = scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap();
+            stack.wait.as_mut().unwrap().system_call = Some("recvfrom".to_owned());
+            scene.with(|seen| seen.packets = Some(packets)).classes()
+        };
+        assert_eq!(one(78), [Class::PoolLimit]);
+        assert_eq!(one(0), [], "one connection may carry several, and somebody takes what comes");
+    }
+
+    /// Planted faults: none of `QUESTIONS_MIN`, `REQUESTS_PER_S_MIN`, `FOR_REQUESTS_MIN`; a note at most.
+    #[test]
+    fn a_server_that_asks_many_times_for_each_request_makes_many_calls() {
+        let asks = |sent_per_s: f64, received_per_s: f64, looks_owed: u64, kernel: u64| {
+            let asked = Asked {
+                remote: "127.0.0.1:6379".to_owned(),
+                connections: 8.0,
+                looks: 640,
+                looks_awaiting: 600,
+                rounds: 80,
+                most_awaiting: 8,
+                awaited_ms: 1.0,
+                sent_per_s,
+            };
+            let serving = Serving {
+                connections: 16.0,
+                looks: 1_280,
+                looks_owed,
+                owed_ms: 4.0,
+                awaiting: 7.5,
+                received_per_s,
+            };
+            let packets = Packets { asked: vec![asked], serving: Some(serving), ..Packets::default() };
+            let scene = Scene::new(&[9.0, 9.0])
+                .on("main;query;write;tcp_sendmsg_[k]", kernel)
+                .on("main;work", 100 - kernel);
+            scene.with(|seen| seen.packets = Some(packets)).classes()
+        };
+        assert_eq!(asks(100_000.0, 2_000.0, 1_200, 50), [Class::SyscallHeavy]);
+        assert_eq!(asks(20_000.0, 2_000.0, 1_200, 50), [], "ten for each");
+        assert_eq!(asks(100.0, 2.0, 1_200, 50), [], "hardly any request");
+        assert_eq!(asks(100_000.0, 2_000.0, 100, 50), [], "no request waits for them");
+        assert_eq!(asks(100_000.0, 2_000.0, 1_200, 10), [], "a note: what it does besides costs more");
+    }
+
     /// As a pool of connections in Java is met: who wants one parks until another gives one back. Planted faults: the lock is
     /// named whatever is waited for; or never where others are asked.
     #[test]
     fn who_waits_for_a_connection_of_a_pool_waits_for_no_lock() {
-        let pool = |connections: f64| {
-            let mut scene = Scene::new(&[0.02; 20]);
-            for tid in 1..=20 {
-                scene = scene.off(tid, WaitClass::Lock, "run;pthread_mutex_lock;futex_wait_[k]", 9.0).woken(
-                    "0x7f",
-                    tid % 20 + 1,
-                    "run;pthread_mutex_unlock",
-                );
-            }
-            let asked = Asked {
-                remote: "127.0.0.1:9000".to_owned(),
-                connections,
-                looks: (connections * 80.0) as u64,
-                looks_awaiting: 155,
-                rounds: 80,
-                most_awaiting: 2,
-                awaited_ms: 25.0,
+        let pool =
+            |connections: f64| {
+                let mut scene = Scene::new(&[0.02; 20]);
+                for tid in 1..=20 {
+                    scene = scene
+                        .off(tid, WaitClass::Lock, "run;pthread_mutex_lock;futex_wait_[k]", 9.0)
+                        .woken("0x7f", tid % 20 + 1, "run;pthread_mutex_unlock");
+                }
+                let asked = Asked {
+                    remote: "127.0.0.1:9000".to_owned(),
+                    connections,
+                    looks: (connections * 80.0) as u64,
+                    looks_awaiting: 155,
+                    rounds: 80,
+                    most_awaiting: 2,
+                    awaited_ms: 25.0,
+                    sent_per_s: 0.0,
+                };
+                let serving = Serving {
+                    connections: 20.0,
+                    looks: 1_600,
+                    looks_owed: 1_560,
+                    owed_ms: 250.0,
+                    awaiting: 2.0,
+                    received_per_s: 0.0,
+                };
+                let packets = Packets { asked: vec![asked], serving: Some(serving), ..Packets::default() };
+                scene.with(|seen| seen.packets = Some(packets)).classes()
             };
-            let serving =
-                Serving { connections: 20.0, looks: 1_600, looks_owed: 1_560, owed_ms: 250.0, awaiting: 2.0 };
-            let packets = Packets { asked: vec![asked], serving: Some(serving), ..Packets::default() };
-            scene.with(|seen| seen.packets = Some(packets)).classes()
-        };
         assert_eq!(pool(2.0), [Class::PoolLimit]);
         assert_eq!(pool(20.0)[0], Class::LockContention, "each has its own, and holds a lock while it asks");
     }

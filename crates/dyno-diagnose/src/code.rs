@@ -57,6 +57,10 @@ pub(super) enum Walk {
     Scattered,
 }
 
+/// An address in memory, and one of a heap of less than 32 GB as Java keeps it.
+const ADDRESS_BYTES: u64 = 8;
+const COMPRESSED_BYTES: u64 = 4;
+
 /// Of what was seen of a thread, what must be one and the same address for it to stay there; and how often it was seen.
 const UNMOVED_MIN: f64 = 0.9;
 const UNMOVED_SEEN_MIN: usize = 8;
@@ -273,6 +277,38 @@ impl Loop {
             found.into_iter().map(move |(by, address)| (by, address, place))
         };
         stores.flat_map(of).collect()
+    }
+
+    /// Where the instructions stand that store to places which are not to be computed from the registers at the hot one.
+    pub(super) fn unknown_stores(&self) -> impl Iterator<Item = u64> {
+        let stores = self.accesses.iter().filter(|access| access.writes && !access.own);
+        let unknown = stores.filter(|access| !self.is_still(access) && !self.is_known(access));
+        unknown.map(|access| self.instructions[access.at].ip())
+    }
+
+    /// Of a table whose rows lie wherever their pointers say, the addresses seen where it takes one number of each row: the
+    /// pointers are read in their order, and the place in the row stays the same.
+    pub(super) fn reads_of_rows(&self, seen: &[Registers]) -> Vec<u64> {
+        let rows =
+            self.accesses.iter().filter(|access| access.reads && !access.own && self.is_of_a_row(access));
+        rows.flat_map(|access| seen.iter().filter_map(|one| address(access, one)).collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// Whether it reads at an index that stays, from a row whose pointer was loaded from the next place in each turn.
+    fn is_of_a_row(&self, access: &Access) -> bool {
+        let stays = |register: Register| register != Register::None && !self.is_written(register);
+        let from_a_list = |register: Register, bytes_min: u64| {
+            let Some(before) = self.writer_before(access.at, register) else { return false };
+            let is_move = self.instructions[before].mnemonic() == Mnemonic::Mov;
+            let mut loads = self.accesses.iter().filter(|load| load.at == before && load.reads);
+            is_move
+                && loads
+                    .any(|load| load.bytes >= bytes_min && matches!(self.walk_of(load), Walk::Stride(1..)))
+        };
+        // A compiler may take either for the base; what is shorter than an address is an index then.
+        let swapped = || access.scale == 1 && stays(access.base) && from_a_list(access.index, ADDRESS_BYTES);
+        stays(access.index) && from_a_list(access.base, COMPRESSED_BYTES) || swapped()
     }
 
     /// Whether the registers of an access hold at the hot instruction, where the loop begins here, what they held or will
@@ -632,6 +668,35 @@ mod tests {
         assert_eq!(around(FIND).walk(), Walk::Chase);
         assert_eq!(around(WALK).walk(), Walk::Scattered);
         assert_eq!(around(WAIT).walk(), Walk::Still);
+    }
+
+    /// `sum += rows[i][j]`, `sum += objects[i]->value` and `sum += table[indices[i]]` in C. Planted faults: any place whose
+    /// pointer was loaded; an index for a pointer.
+    #[test]
+    fn one_number_of_each_row_is_told_from_objects_and_from_indices() {
+        let rows = |code: &str, offset: u64| -> Vec<u64> {
+            let mut by = seen(1, 0x1000);
+            (by.values[0], by.values[4]) = (0x10_0000, 0x40);
+            around((code, offset)).reads_of_rows(&[by])
+        };
+        assert_eq!(rows("488b074883c708f20f5804304839fa75ef", 0xc), [0x10_0040]);
+        assert!(rows("488b074883c708f20f5840084839d775ef", 0xc).is_empty());
+        assert!(rows("8b064883c604f20f5804c74839f275f0", 0xb).is_empty());
+    }
+
+    /// `mov (%rdi),%rax; addq $1,(%rax,%rsi,8); mov $5,%eax; sub $1,%edx; jne`. Planted fault: what the registers hold at the
+    /// hot instruction is taken for what they hold at the store.
+    #[test]
+    fn a_store_whose_address_came_and_went_is_known_where_it_stands_alone() {
+        const CODE: &str = "488b07488304f001b80500000083ea0175ee";
+        let seen = vec![seen(1, 0x1000); 8];
+        let gone = around((CODE, 0xd));
+        assert_eq!(
+            (gone.stores(&seen).len(), gone.unknown_stores().collect::<Vec<_>>()),
+            (0, vec![0x40_0003])
+        );
+        let there = around((CODE, 0x3));
+        assert_eq!((there.stores(&seen).len(), there.unknown_stores().count()), (8, 0));
     }
 
     #[test]

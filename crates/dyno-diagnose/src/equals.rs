@@ -17,6 +17,9 @@ use super::names;
 const BY_EQUALS_MIN: f64 = 0.7;
 /// At each moment one holds what the others wait for: a pool whose threads all wait has nothing to do.
 const ACTIVE_MIN: f64 = 0.5;
+/// Of the waits of Java's threads for each other, those that a clock may end. Who wants a lock there waits until he has it; who
+/// waits for the next task of a timer's queue wakes by the clock, and then one of the others to wait in his place.
+const BY_CLOCK_MAX: f64 = 0.25;
 /// Fewer waits prove nothing.
 const WAITS_MIN: u64 = 8;
 /// Frames of a wait that make its place: beyond them the same lock is reached on many ways.
@@ -61,7 +64,13 @@ impl Equals {
             }
         }
         let window_ns = profile.duration_s * 1e9;
-        let for_work = |place: &Place| idle.wait_for_work(&place.waited.keys().copied().collect());
+        let by_clock = parked_by_the_clock(profile);
+        let for_work = |place: &Place| {
+            let waiters = || place.waited.keys();
+            let timed: u64 = waiters().filter_map(|tid| by_clock.get(tid)).sum();
+            idle.wait_for_work(&waiters().copied().collect())
+                || timed as f64 > BY_CLOCK_MAX * (place.waits + timed) as f64
+        };
         let is_of_turns = |place: &Place| place.is_of_turns(window_ns) && !for_work(place);
         let turns = places.into_iter().filter(|(_, place)| is_of_turns(place));
         Equals { turns: turns.map(|(key, _)| key).collect() }
@@ -89,6 +98,17 @@ impl Place {
             && self.by_equals_ns as f64 >= BY_EQUALS_MIN * self.ns as f64
             && self.ns as f64 <= most
     }
+}
+
+/// Waits of Java's threads for each other that a clock ended, wherever they were.
+fn parked_by_the_clock(profile: &Profile) -> BTreeMap<u32, u64> {
+    let mut waits = BTreeMap::new();
+    for stack in profile.stacks.iter().filter(|stack| waker(profile, stack) == Some(0)) {
+        if leaf_first(profile, stack).iter().any(|frame| names::is(&frame.name, names::PARK)) {
+            *waits.entry(tid(profile, stack)).or_default() += stack.samples;
+        }
+    }
+    waits
 }
 
 fn tid(profile: &Profile, stack: &Stack) -> u32 {
@@ -156,6 +176,9 @@ mod tests {
 
     const PARK: &str =
         "start;0x7f10;0x7f22;Unsafe_Park;Parker::park(bool, long);pthread_cond_wait;futex_wait_[k]";
+    /// On another way, by another call.
+    const TIMED: &str =
+        "start;0x7f10;0x7f99;Unsafe_Park;Parker::park(bool, long);pthread_cond_timedwait;futex_wait_[k]";
     const UNPARK: &str = "start;0x7f10;0x7f55;Unsafe_Unpark;pthread_cond_signal;futex_wake_[k]";
 
     #[test]
@@ -189,6 +212,21 @@ mod tests {
         );
         let turns = turns.with(|seen| seen.off_cpu.as_mut().unwrap().timeline = spans.collect());
         assert_eq!(turns.first(), Some(Class::LockContention));
+    }
+
+    /// The workers of a `ScheduledThreadPoolExecutor`. Planted fault: clocks do not count (`BY_CLOCK_MAX` of 1).
+    #[test]
+    fn threads_that_wait_for_the_next_task_of_a_timer_wait_for_work() {
+        let mut workers = parked(PARK, |tid| tid % 4 + 1, UNPARK, 7.0);
+        assert_eq!(workers.first(), Some(Class::LockContention));
+        for tid in 1..=4 {
+            workers = workers.off(tid, WaitClass::Lock, TIMED, 0.5).woken(
+                &format!("0x{tid}"),
+                0,
+                "hrtimer_wakeup_[k]",
+            );
+        }
+        assert_eq!(workers.classes(), []);
     }
 
     #[test]

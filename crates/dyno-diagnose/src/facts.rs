@@ -71,6 +71,9 @@ pub(super) struct Hot<'o> {
     pub(super) code: Loop,
 }
 
+/// Programs that are named of those that live too short to be sampled.
+const SHORT_NAMES_MAX: usize = 3;
+
 /// The on-CPU profile by kind of work.
 pub(super) struct OnCpu<'o> {
     profile: &'o Profile,
@@ -279,6 +282,29 @@ impl<'o> OnCpu<'o> {
         }
         let most = sums.into_iter().max_by_key(|(_, ns)| *ns).map(|(place, _)| place);
         most.filter(|place| !place.is_empty())
+    }
+
+    /// Share of the time in processes of which each lived for less than about a tick of the sampling clock, a millisecond, and the
+    /// programs that most of it was in. What such a one does is begin and end.
+    pub(super) fn short_processes(&self) -> (f64, Vec<&'o str>) {
+        let is_unseen = |stack: &&Stack| {
+            stack.samples == 0
+                && leaf_first(self.profile, stack).iter().all(|frame| frame.origin == Origin::Mark)
+        };
+        let of = |stack: &Stack| self.profile.threads.get(stack.thread as usize);
+        let unseen = self
+            .profile
+            .stacks
+            .iter()
+            .filter(is_unseen)
+            .filter_map(|stack| Some((of(stack)?, stack.weight_ns)));
+        let mut processes: Vec<(&str, u64)> = unseen
+            .filter(|(thread, _)| thread.pid == thread.tid)
+            .map(|(thread, ns)| (thread.name.as_str(), ns))
+            .collect();
+        processes.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        let ns: u64 = processes.iter().map(|(_, ns)| ns).sum();
+        (ns as f64 / self.total_ns, processes.iter().take(SHORT_NAMES_MAX).map(|(name, _)| *name).collect())
     }
 
     /// Share of the time in stacks of which `holds` is true; frames come leaf first.

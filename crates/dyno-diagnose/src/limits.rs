@@ -1,5 +1,7 @@
 //! Rules for what bounds the target from outside or by its shape: one thread, the generator, others, a quota.
 
+use std::collections::BTreeSet;
+
 use dyno_record::finding::{Class, Confidence};
 use dyno_record::observation::{Limit, Load, Queue, ThreadCost};
 use dyno_record::profile::{ThreadTime, WaitClass};
@@ -44,6 +46,8 @@ const ASKED_MIN: u64 = 100;
 const RESTS_MAX: f64 = 0.001;
 /// Share of the other threads' waits that the thread at its limit ended.
 const WAIT_FOR_IT_MIN: f64 = 0.3;
+/// Of the time, what those whose waits it ended work: a run-time's helpers wait for it as well, and do next to nothing.
+const OTHERS_WORK_MIN: f64 = 0.01;
 /// Waiting of other threads below this share of the window is no waiting.
 const OTHERS_WAIT_MIN: f64 = 0.2;
 /// Others' CPU and the hypervisor's: from a tenth on, figures are theirs too.
@@ -250,7 +254,7 @@ pub(super) fn in_queue(facts: &Facts<'_>, share_min: f64) -> Option<String> {
 fn threads_wait(facts: &Facts<'_>, busiest: &ThreadCost) -> Option<String> {
     let off = facts.off.as_ref()?;
     let profile = off.profile;
-    let (mut all, mut by_it) = (0_u64, 0_u64);
+    let (mut all, mut by_it, mut woken) = (0_u64, 0_u64, BTreeSet::new());
     for stack in
         profile.stacks.iter().filter(|stack| profile.threads[stack.thread as usize].tid != busiest.tid)
     {
@@ -260,10 +264,16 @@ fn threads_wait(facts: &Facts<'_>, busiest: &ThreadCost) -> Option<String> {
         }
         all += stack.weight_ns;
         let waker = stack.waker.and_then(|at| profile.wakers.get(at as usize));
-        by_it += waker.filter(|waker| waker.tid == busiest.tid).map_or(0, |_| stack.weight_ns);
+        if waker.is_some_and(|waker| waker.tid == busiest.tid) {
+            by_it += stack.weight_ns;
+            woken.insert(profile.threads[stack.thread as usize].tid);
+        }
     }
     let (all, by_it) = (all as f64, by_it as f64);
-    let waits = by_it >= WAIT_FOR_IT_MIN * all && by_it >= OTHERS_WAIT_MIN * off.window_ns;
+    let work = |tid: &u32| off.threads.get(tid).map_or(0, |time| time.run) as f64;
+    let waits = by_it >= WAIT_FOR_IT_MIN * all
+        && by_it >= OTHERS_WAIT_MIN * off.window_ns
+        && woken.iter().map(work).sum::<f64>() >= OTHERS_WORK_MIN * off.window_ns;
     waits.then(|| format!("{} of the other threads' waits were ended by it", percent(by_it / all)))
 }
 
@@ -415,15 +425,19 @@ mod tests {
         // 64 connections at 100 µs of CPU each: the last one waits 6.4 ms.
         let in_line = Scene::new(&[9.9]).on("main;work", 100).load(Load { p50_ns: 6_000_000, ..busy_load() });
         assert_eq!(in_line.classes(), [Class::SingleThreadLimit]);
-        let mut waiting = Scene::new(&[9.9, 0.1, 0.1]).on("main;work", 100);
-        for tid in [2, 3] {
-            waiting = waiting.off(tid, WaitClass::Lock, "run;pthread_cond_wait;futex_wait_[k]", 9.5).woken(
-                "0x7f",
-                1,
-                "main;pthread_cond_signal",
-            );
-        }
-        assert_eq!(waiting.classes(), [Class::SingleThreadLimit]);
+        // Planted fault: a helper that hardly runs waits for work as well (`OTHERS_WORK_MIN` of 0).
+        let waiting =
+            |each: f64| {
+                let mut scene = Scene::new(&[9.9, each, each]).on("main;work", 100);
+                for tid in [2, 3] {
+                    scene = scene
+                        .off(tid, WaitClass::Lock, "run;pthread_cond_wait;futex_wait_[k]", 9.5)
+                        .woken("0x7f", 1, "main;pthread_cond_signal");
+                }
+                scene.classes()
+            };
+        assert_eq!(waiting(0.1), [Class::SingleThreadLimit]);
+        assert_eq!(waiting(0.02), []);
         let two = Scene::new(&[9.9, 9.9]).on("main;work", 100).load(busy_load());
         assert_eq!(two.classes(), []);
     }

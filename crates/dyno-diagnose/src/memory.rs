@@ -10,7 +10,7 @@ use dyno_record::observation::Registers;
 
 use super::code::Walk;
 use super::draft::{Draft, Outcome, percent, places};
-use super::facts::{Cost, Facts, Hot};
+use super::facts::{Cost, Facts, Hot, OnCpu};
 use super::names;
 
 /// CPU time in making and taking away pages from which it is worth a change.
@@ -22,6 +22,8 @@ const LINE_BYTES: u64 = 64;
 /// Beyond some 1,500 pages of 4 KiB (6 MiB) the second-level TLB of today's CPUs reaches nothing more; walks begin to
 /// hurt when their tables leave the cache, from some 256 MiB on.
 const REACH_BYTES: u64 = 256 << 20;
+/// Rows of a table that lie within less than this stay in the second cache, however they are gone through.
+const ROWS_BYTES_MIN: u64 = 4 << 20;
 /// Share of the anonymous memory in huge pages from which the TLB's reach is taken care of.
 const HUGE_SHARE_MIN: f64 = 0.5;
 /// Of the sampled addresses, this share must lie in pages of their own to be called scattered.
@@ -34,6 +36,13 @@ const ADDRESSES_MIN: usize = 16;
 /// Of the CPU time, what fork must take to be told.
 const FORK_SHARE_MIN: f64 = 0.05;
 
+/// Of the CPU time, what goes into children too short to be sampled: what they do besides is no more than beginning and ending,
+/// which take half a millisecond.
+const SHORT_SHARE_MIN: f64 = 0.3;
+
+const FEWER_CHILDREN: &str = "fewer children: do it in the program itself, let workers live and take the next piece of work, or \
+     begin programs by posix_spawn or vfork, which copy no address space";
+
 const NO_CODE: &str =
     "the code and registers at hot instructions (x86-64 and the right to read the target are needed)";
 
@@ -45,6 +54,23 @@ pub(super) fn page_faults(facts: &Facts<'_>) -> Outcome {
     let waited = waited(facts);
     let process = &facts.seen.process;
     let (rate, unit) = facts.per(process.minor_faults + process.major_faults);
+    let (short, programs) = facts.on.as_ref().map(OnCpu::short_processes).unwrap_or_default();
+    if short >= SHORT_SHARE_MIN.max(share) {
+        let faults =
+            format!("{rate:.0} page faults {unit}: each child has its own memory made, and taken away");
+        return Outcome::Found(
+            Draft::new(
+                Class::PageFaults,
+                short,
+                format!("{} of the CPU runs children that live for less than a millisecond", percent(short)),
+            )
+            .sure(Confidence::Medium)
+            .sign(format!("most of it is in {}", programs.join(", ")))
+            .fact(faults, rate, unit)
+            .next(FEWER_CHILDREN)
+            .specimen("buffer-per-request"),
+        );
+    }
     if share < FAULT_SHARE_MIN && waited < FAULT_SHARE_MIN {
         let text = format!("{rate:.0} page faults {unit}, {} of the CPU", percent(share));
         let waits = percent(waited);
@@ -60,7 +86,7 @@ pub(super) fn page_faults(facts: &Facts<'_>) -> Outcome {
     let by = facts.on.as_ref().map(|on| on.places(&[Cost::PageFault])).unwrap_or_default();
     let forks = facts.on.as_ref().map_or(0.0, |on| on.share_with(names::FORK));
     let next = if forks * 2.0 >= share {
-        "fewer children: let workers live and take the next piece of work, or begin programs by posix_spawn or vfork, which copy no address space"
+        FEWER_CHILDREN
     } else {
         "keep large buffers instead of giving them back; raise malloc's M_MMAP_THRESHOLD and M_TRIM_THRESHOLD"
     };
@@ -149,13 +175,21 @@ pub(super) fn tlb_reach(facts: &Facts<'_>) -> Outcome {
 
 /// Sampled addresses are wide when most lie in pages of their own and they span more than the TLB reaches.
 fn is_wide(hot: &Hot<'_>) -> bool {
-    let (addresses, pages, span) = spread(hot);
-    addresses >= ADDRESSES_MIN && pages as f64 >= SCATTERED_MIN * addresses as f64 && span >= REACH_BYTES / 4
+    is_spread(hot.code.reads(&hot.spot.seen), REACH_BYTES / 4)
+}
+
+/// Whether its rows lie so far from each other that a column's lines push each other out of the caches next to a CPU.
+fn takes_one_of_each_row(hot: &Hot<'_>) -> bool {
+    is_spread(hot.code.reads_of_rows(&hot.spot.seen), ROWS_BYTES_MIN)
+}
+
+fn is_spread(sampled: Vec<u64>, bytes_min: u64) -> bool {
+    let (addresses, pages, span) = spread(sampled);
+    addresses >= ADDRESSES_MIN && pages as f64 >= SCATTERED_MIN * addresses as f64 && span >= bytes_min
 }
 
 /// How many addresses were sampled, on how many pages, and over how many bytes; the outermost tenths are left out.
-fn spread(hot: &Hot<'_>) -> (usize, usize, u64) {
-    let mut addresses = hot.code.reads(&hot.spot.seen);
+fn spread(mut addresses: Vec<u64>) -> (usize, usize, u64) {
     addresses.sort_unstable();
     let pages: BTreeSet<u64> = addresses.iter().map(|address| address >> 12).collect();
     let at = |tenths: usize| {
@@ -165,7 +199,7 @@ fn spread(hot: &Hot<'_>) -> (usize, usize, u64) {
 }
 
 fn wide_in_words(hot: &Hot<'_>) -> String {
-    let (addresses, pages, span) = spread(hot);
+    let (addresses, pages, span) = spread(hot.code.reads(&hot.spot.seen));
     format!("{addresses} sampled addresses lay in {pages} pages, most of them within {} MiB", span >> 20)
 }
 
@@ -175,15 +209,23 @@ pub(super) fn cache_misses(facts: &Facts<'_>) -> Outcome {
         return facts.no_loops(NO_CODE);
     }
     let strides = |hot: &Hot<'_>| hot.code.skips(LINE_BYTES).is_some();
-    let share = facts.loop_share(strides);
-    let Some(hottest) = facts.hottest(strides).filter(|_| share >= LOOP_SHARE_MIN) else {
+    let skips = |hot: &Hot<'_>| strides(hot) || takes_one_of_each_row(hot);
+    let share = facts.loop_share(skips);
+    let Some(hottest) = facts.hottest(skips).filter(|_| share >= LOOP_SHARE_MIN) else {
         let text = format!("{} of the samples lie in loops that step over cache lines", percent(share));
         return Outcome::near(&[(share, LOOP_SHARE_MIN)], text);
     };
-    let Some(bytes) = hottest.code.skips(LINE_BYTES) else { return Outcome::Unseen(NO_CODE) };
+    let draft = match hottest.code.skips(LINE_BYTES) {
+        Some(bytes) => Draft::new(Class::CacheMissesSuspected, share, format!("{} of the CPU steps through memory by {bytes} bytes", percent(share)))
+            .fact(format!("the hot loop reads a number and goes on by {bytes} bytes: of each cache line of {LINE_BYTES} it uses one"), bytes as f64, "bytes"),
+        None => {
+            let (rows, pages, span) = spread(hottest.code.reads_of_rows(&hottest.spot.seen));
+            Draft::new(Class::CacheMissesSuspected, share, format!("{} of the CPU takes one number of each row of a table", percent(share)))
+                .sign(format!("the hot loop goes from row to row and stays in its column: {rows} sampled addresses lay in {pages} pages, most of them within {} MiB", span >> 20))
+        }
+    };
     Outcome::Found(
-        Draft::new(Class::CacheMissesSuspected, share, format!("{} of the CPU steps through memory by {bytes} bytes", percent(share)))
-            .fact(format!("the hot loop reads a number and goes on by {bytes} bytes: of each cache line of {LINE_BYTES} it uses one"), bytes as f64, "bytes")
+        draft
             .fact(format!("{} of the samples lie in such loops", percent(share)), share, "share")
             .sign("there is no counter of cache misses here: the order is seen, its price is not")
             .next("go through memory in the order in which it lies: swap the loops, or turn the table")
@@ -240,9 +282,13 @@ fn is_shared_in_go(stores: &Stores) -> bool {
 }
 
 fn shared_lines(facts: &Facts<'_>, shared: &Lines<'_>) -> Outcome {
+    // Where the address was computed further on in the same loop, it is known of samples there.
+    let places: BTreeSet<u64> =
+        shared.values().flat_map(|stores| stores.iter()).map(|store| store.place).collect();
     let in_shared = |hot: &Hot<'_>| {
         let stored = hot.code.stores(&hot.spot.seen);
         stored.iter().any(|(by, address)| shared.contains_key(&line(facts, by, *address)))
+            || hot.code.unknown_stores().any(|place| places.contains(&place))
     };
     let share = facts.loop_share(in_shared);
     let (Some(hottest), Some((_, most))) = (
@@ -345,7 +391,7 @@ fn stores_in_words(stores: &Stores) -> String {
 mod tests {
     use dyno_record::finding::Class;
     use dyno_record::observation::{Memory, Registers};
-    use dyno_record::profile::WaitClass;
+    use dyno_record::profile::{Frame, Origin, Stack, Thread, WaitClass};
 
     use crate::scene::{COLUMNS, COUNT, ROWS, Scene, WALK, registers};
 
@@ -384,6 +430,66 @@ mod tests {
         let table = |code| Scene::new(&[10.0]).on("main;work", 100).hot(code, 0.9, vec![]).classes();
         assert_eq!(table(COLUMNS), [Class::CacheMissesSuspected]);
         assert_eq!(table(ROWS), []);
+    }
+
+    /// Rows that lie 16 KB apart, or next to each other. Planted fault: however near they lie (`ROWS_BYTES_MIN` of 0).
+    #[test]
+    fn one_number_of_each_row_misses_the_cache_where_the_rows_are_many() {
+        const COLUMN: (&str, u64) = ("488b074883c708f20f5804304839fa75ef", 0xc);
+        let table = |row_bytes: u64| {
+            let seen = (0..1_000_u64).step_by(31).map(|row| {
+                let mut seen = registers(1, 0x1000 + 8 * row, 0x9000);
+                seen.values[0] = 0x7f00_0000 + row * row_bytes;
+                seen
+            });
+            Scene::new(&[10.0]).on("main;work", 100).hot(COLUMN, 0.9, seen.collect()).classes()
+        };
+        assert_eq!(table(16 << 10), [Class::CacheMissesSuspected]);
+        assert_eq!(table(1 << 10), []);
+    }
+
+    /// Most samples fall where the store's address is no longer known. Planted fault: only loops in which it is known count.
+    #[test]
+    fn the_loop_around_a_store_counts_wherever_in_it_samples_fall() {
+        const CODE: &str = "488b07488304f001b80500000083ea0175ee";
+        let line = |distance: u64| {
+            let of = |tid: u32, address: u64| {
+                let mut seen = registers(tid, 0x1000, 0x9000);
+                seen.values[0] = address;
+                seen
+            };
+            let seen: Vec<Registers> =
+                (0..8).flat_map(|_| [of(1, 0x1000), of(2, 0x1000 + distance)]).collect();
+            let mut scene = Scene::new(&[10.0, 10.0]).on("run;work", 100);
+            scene = scene.hot((CODE, 0xd), 0.5, seen.clone()).hot((CODE, 0x3), 0.05, seen);
+            scene.seen.hot[1].code_at = scene.seen.hot[0].code_at;
+            scene.seen.hot[1].address = scene.seen.hot[0].code_at + 0x3;
+            scene.classes()
+        };
+        assert_eq!(line(8), [Class::FalseSharingSuspected]);
+        assert_eq!(line(128), []);
+    }
+
+    /// Planted faults: threads count as processes; what was sampled counts.
+    #[test]
+    fn children_that_are_too_short_to_be_sampled_are_told_by_their_time() {
+        let children = |seconds: u64, is_process: bool| {
+            Scene::new(&[9.0]).on("main;work", 500).with(|seen| {
+                let Some(profile) = &mut seen.on_cpu else { return };
+                let (frame, thread) = (profile.frames.len() as u32, profile.threads.len() as u32);
+                let name = "[ended before a sample]".to_owned();
+                profile.frames.push(Frame { name, origin: Origin::Mark, ..Frame::default() });
+                let pid = if is_process { 77 } else { 1 };
+                profile.threads.push(Thread { pid, tid: 77, name: "cut".into() });
+                let weight_ns = seconds * 1_000_000_000;
+                profile.stacks.push(Stack { frames: vec![frame], thread, weight_ns, ..Stack::default() });
+            })
+        };
+        let forks = children(5, true);
+        assert_eq!(forks.classes(), [Class::PageFaults]);
+        assert!(forks.diagnosed().findings[0].summary.contains("children"));
+        assert_eq!(children(1, true).classes(), []);
+        assert_eq!(children(5, false).classes(), [], "a thread for each request");
     }
 
     #[test]

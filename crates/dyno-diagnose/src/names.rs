@@ -518,6 +518,9 @@ pub(super) const CALLS_INTERPRETER_LOCK: &[&str] = &[
     "_PyEval_RestoreThread",
 ];
 
+/// Where Java's threads wait for each other, with a limit or without one.
+pub(super) const PARK: &[&str] = &["Unsafe_Park"];
+
 /// The run-time's side of locks of Java and Ruby: between a program's own code and the C library.
 pub(super) const VIRTUAL_MACHINE: &[&str] = &[
     "rb_native_cond_*",

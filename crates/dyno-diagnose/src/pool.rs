@@ -51,10 +51,9 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
     if let Some(draft) = goroutine_pool(facts, spare) {
         return pool(facts, draft);
     }
-    if let Some(draft) = perhaps {
-        return Outcome::Noted(draft);
-    }
-    let Some(off) = &facts.off else { return Outcome::Unseen("what threads waited for") };
+    let Some(off) = &facts.off else {
+        return perhaps.map_or(Outcome::Unseen("what threads waited for"), Outcome::Noted);
+    };
     if let Some(draft) = answers::in_line_for_names(facts, off, spare) {
         return Outcome::Found(draft);
     }
@@ -77,6 +76,9 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
         let draft = pool_draft(spare, summary).fact(waiting, sleepers as f64, "threads").sign_if(queued);
         let draft = if processes(off, &asleep) > 1 { draft } else { draft.next(NO_BLOCKING) };
         return Outcome::Found(before_others(draft, asked));
+    }
+    if let Some(draft) = perhaps {
+        return Outcome::Noted(draft);
     }
     if sleepers < SLEEPERS_MIN || sleepers * 2 < workers {
         if let Some(draft) = nobody_accepts(facts, off, spare) {

@@ -9,6 +9,7 @@ use dyno_record::observation::{Observation, Transfers};
 use dyno_record::profile::Profile;
 use std::collections::BTreeMap;
 
+use super::answers;
 use super::draft::{Draft, Outcome, percent};
 use super::facts::{Cost, Facts, OnCpu};
 use super::names;
@@ -40,6 +41,9 @@ pub(super) fn syscall_heavy(facts: &Facts<'_>) -> Outcome {
         return Outcome::Unseen("the share of CPU time in the kernel");
     };
     let calls = Calls::of(facts);
+    if let Some(draft) = answers::many_questions(facts, kernel) {
+        return if kernel < KERNEL_SHARE_MIN { Outcome::Noted(draft) } else { Outcome::Found(draft) };
+    }
     let reading = if kernel < KERNEL_SHARE_MIN { None } else { calls.waste(facts) };
     let Some(waste) = reading else { return calls.against(kernel) };
     let place = facts.on.as_ref().and_then(|on| {

@@ -292,6 +292,9 @@ pub struct Asked {
     pub most_awaiting: u64,
     /// How long ago it had asked then, on average: half of a wait that is met at random.
     pub awaited_ms: f64,
+    /// Segments with data that the target sent to it, per second: as many questions, where each is a short one. 0 in records
+    /// of before, and where connections end before they are looked at twice.
+    pub sent_per_s: f64,
 }
 
 /// The connections that the target accepted, by looking often.
@@ -310,6 +313,9 @@ pub struct Serving {
     /// Connections that the target opened, to whatever address, on which it waited for an answer, on average: at the most,
     /// where the kernel's ticks do not tell.
     pub awaiting: f64,
+    /// Segments with data that clients sent, per second: as many requests, where each is a short one. 0 in records of before,
+    /// and where connections end before they are looked at twice.
+    pub received_per_s: f64,
 }
 
 impl Serving {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::strata::Mutant;
-use crate::command::{cargo, command, find_program, output, run as run_command, shown};
+use crate::command::{cargo, command, find_program, in_own_session, output, run as run_command, shown};
 use crate::limit::{Ended, run_within};
 use crate::repo::Repo;
 use crate::test::KEPT_BYTES;
@@ -178,7 +178,8 @@ impl Tool {
 
     fn testing(&self, package: &str, tests: Tests, first: &[&'static str]) -> Command {
         let words = ["test", "--quiet", "--package", package];
-        self.in_tree(cargo(words.into_iter().chain(first.iter().copied()).chain(tests.words(package))))
+        let words = words.into_iter().chain(first.iter().copied()).chain(tests.words(package));
+        in_own_session(&self.in_tree(cargo(words)))
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use dyno_record::profile::{Frame, Origin, Profile, Stack, Thread};
-use dyno_sys::Tid;
+use dyno_sys::{Pid, Tid};
 
 /// What stands for code that nobody saw.
 const MARK: &str = "[ended before a sample]";
@@ -19,18 +19,26 @@ const SHARE_MIN: f64 = 0.01;
 #[derive(Debug, Default)]
 pub(crate) struct Short {
     lives: HashMap<Tid, (u64, u64)>,
-    sums: BTreeMap<String, Sum>,
+    /// Of threads that began while it was watched, their process.
+    processes: HashMap<Tid, Pid>,
+    /// By name, and whether they were processes of their own.
+    sums: BTreeMap<(String, bool), Sum>,
 }
 
-/// Threads of one name.
+/// Threads of one name, or processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Sum {
-    first: Tid,
+    first: (Pid, Tid),
     threads: u64,
     units: u64,
 }
 
 impl Short {
+    /// It begins, as a thread of this process.
+    pub(crate) fn begins(&mut self, pid: Pid, tid: Tid) {
+        self.processes.insert(tid, pid);
+    }
+
     pub(crate) fn sampled(&mut self, tid: Tid, units: u64) {
         self.lives.entry(tid).or_default().0 += units;
     }
@@ -42,8 +50,10 @@ impl Short {
     /// Nothing more comes of this thread: its number is another's now, or all is over.
     pub(crate) fn settle(&mut self, tid: Tid, name: &str) {
         let (sampled, told) = self.lives.remove(&tid).unwrap_or_default();
+        let pid = self.processes.remove(&tid).unwrap_or(tid);
         if told > sampled {
-            let sum = self.sums.entry(name.to_owned()).or_insert(Sum { first: tid, ..Sum::default() });
+            let which = (name.to_owned(), pid == tid);
+            let sum = self.sums.entry(which).or_insert(Sum { first: (pid, tid), ..Sum::default() });
             sum.threads += 1;
             sum.units += told - sampled;
         }
@@ -67,9 +77,10 @@ impl Short {
         }
         let frame = profile.frames.len() as u32;
         profile.frames.push(Frame { name: MARK.to_owned(), origin: Origin::Mark, ..Frame::default() });
-        for (name, sum) in &self.sums {
-            let (thread, tid) = (profile.threads.len() as u32, sum.first.cast_unsigned());
-            profile.threads.push(Thread { pid: tid, tid, name: name.clone() });
+        for ((name, _), sum) in &self.sums {
+            let thread = profile.threads.len() as u32;
+            let (pid, tid) = (sum.first.0.cast_unsigned(), sum.first.1.cast_unsigned());
+            profile.threads.push(Thread { pid, tid, name: name.clone() });
             let weight_ns = ns(sum.units);
             profile.stacks.push(Stack { frames: vec![frame], thread, weight_ns, ..Stack::default() });
         }
@@ -103,6 +114,25 @@ mod tests {
         assert_eq!((profile.total_ns(), profile.stacks.len()), (800_000, 1));
         assert_eq!(profile.threads[0].name, "cc");
         profile.check().unwrap();
+    }
+
+    /// Faults: each is its own process; a number that another had is still a thread of that one's process.
+    #[test]
+    fn threads_stand_under_their_process() {
+        let (mut short, mut profile) = (Short::default(), Profile::default());
+        short.begins(5, 7);
+        short.told(7, 300_000);
+        short.settle(7, "worker");
+        short.begins(7, 7);
+        short.told(7, 100_000);
+        short.write(&HashMap::from([(7, "worker".to_owned())]), 1.0, &mut profile).unwrap();
+        let threads: Vec<(u32, u32)> = profile
+            .stacks
+            .iter()
+            .map(|stack| &profile.threads[stack.thread as usize])
+            .map(|t| (t.pid, t.tid))
+            .collect();
+        assert_eq!(threads, [(5, 7), (7, 7)]);
     }
 
     #[test]

@@ -116,6 +116,7 @@ impl Watched {
                 }
                 let before = self.names.remove(&task.tid).unwrap_or_default();
                 self.short.settle(task.tid, &before);
+                self.short.begins(task.pid, task.tid);
                 self.name(task.tid);
                 self.inherit_name(task.tid, task.parent);
                 self.begins(task.pid, task.tid, task.time_ns);

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use dyno_record::observation::{Asked, Serving};
+use dyno_sys::clock;
 use dyno_sys::socket::{self, Speaker};
 
 /// Who is at the far end.
@@ -33,6 +34,9 @@ pub(super) struct Turns {
     accepted: u64,
     opened: u64,
     lists: u64,
+    /// When the first look began, and the last.
+    began_ns: u64,
+    now_ns: u64,
 }
 
 /// One of them.
@@ -95,6 +99,10 @@ impl Turn {
         has_spoken(&self.last) != has_spoken(&self.first) || self.seen_last() < looked
     }
 
+    fn seen_first(&self) -> u32 {
+        self.looks.first().map_or(0, |look| look.round)
+    }
+
     fn seen_last(&self) -> u32 {
         self.looks.last().map_or(0, |look| look.round)
     }
@@ -103,7 +111,28 @@ impl Turn {
 impl Turns {
     /// All connections are going to be looked at once more.
     pub(super) fn begin_look(&mut self) {
-        self.looked += 1;
+        self.begin_look_at(clock::mono_ns());
+    }
+
+    fn begin_look_at(&mut self, now_ns: u64) {
+        self.began_ns = if self.looked == 0 { now_ns } else { self.began_ns };
+        (self.looked, self.now_ns) = (self.looked + 1, now_ns);
+    }
+
+    /// Segments per second over so many connections, by those of them that were looked at.
+    fn per_s<'t>(
+        &self,
+        those: impl Iterator<Item = &'t Turn>,
+        segments: fn(&Segments) -> u32,
+        connections: f64,
+    ) -> f64 {
+        let (mut sum, mut rounds) = (0, 0);
+        for turn in those {
+            sum += u64::from(segments(&turn.last).wrapping_sub(segments(&turn.first)));
+            rounds += u64::from(turn.seen_last() - turn.seen_first());
+        }
+        let round_s = (self.now_ns - self.began_ns) as f64 / 1e9 / f64::from(self.looked.max(2) - 1);
+        if rounds == 0 || round_s == 0.0 { 0.0 } else { connections * sum as f64 / rounds as f64 / round_s }
     }
 
     /// They were listed: so many were accepted, and so many were opened.
@@ -133,9 +162,10 @@ impl Turns {
     /// a time, and how long it had been then on average.
     pub(super) fn at(&self, remote: SocketAddr, asked: Asked) -> Asked {
         let those = || self.each.values().filter(move |turn| turn.far == Far::Server(remote));
-        let talks = those().filter(|turn| turn.is_talk(self.looked, |segments| segments.received));
+        let talks = || those().filter(|turn| turn.is_talk(self.looked, |segments| segments.received));
+        let sent_per_s = self.per_s(talks(), |segments| segments.sent, asked.connections);
         let (mut since_ms, mut rounds) = (0, BTreeMap::<u32, u64>::new());
-        for look in talks.flat_map(|turn| turn.looks_after(|speaker| speaker == Speaker::Own)) {
+        for look in talks().flat_map(|turn| turn.looks_after(|speaker| speaker == Speaker::Own)) {
             since_ms += u64::from(look.since_own_ms);
             *rounds.entry(look.round).or_default() += 1;
         }
@@ -146,6 +176,7 @@ impl Turns {
             most_awaiting: most(rounds.into_values().collect()),
             rounds: u64::from(self.looked),
             awaited_ms: since_ms as f64 / looks_awaiting.max(1) as f64,
+            sent_per_s,
             ..asked
         }
     }
@@ -170,6 +201,7 @@ impl Turns {
             looks_owed,
             owed_ms: since_ms as f64 / looks_owed.max(1) as f64,
             awaiting: mean(self.opened) * at_most as f64 / of_opened.max(1) as f64,
+            received_per_s: self.per_s(clients(), |segments| segments.received, mean(self.accepted)),
         })
     }
 }
@@ -196,6 +228,31 @@ mod tests {
         let (sent_ms, received_ms) = if own { (10, 30) } else { (30, 10) };
         let (segments_sent, segments_received) = (segments, segments);
         socket::Sending { sent_ms, received_ms, segments_sent, segments_received, ..Default::default() }
+    }
+
+    /// Planted faults: segments the other way; all connections as if those looked at were all; the looks counted for the
+    /// seconds between them.
+    #[test]
+    fn what_was_sent_and_received_is_told_per_second() {
+        let mut turns = Turns::default();
+        turns.listed(8, 4);
+        for look in 0..11_u64 {
+            turns.begin_look_at(1_000_000_000 + look * 20_000_000);
+            // In 20 ms two requests come on each of the connections, and a hundred questions go out on each.
+            let (asked, segment) = (look as u32 * 100, look as u32 * 2);
+            let of = |sent, received| socket::Sending {
+                segments_sent: sent,
+                segments_received: received,
+                ..spoke(true, 0)
+            };
+            turns.take(1, Far::Client, &of(segment / 2, segment));
+            turns.take(2, Far::Client, &of(segment / 2, segment));
+            turns.take(3, SERVER, &of(asked, asked / 2));
+        }
+        let Far::Server(remote) = SERVER else { unreachable!() };
+        let asked = turns.at(remote, Asked { connections: 4.0, ..Asked::default() });
+        let serving = turns.serving().unwrap();
+        assert_eq!((asked.sent_per_s.round(), serving.received_per_s.round()), (20_000.0, 800.0));
     }
 
     /// Planted faults: a client that is never answered counts, or who never answers; one that hung up before the end does not; looks at clients

@@ -470,10 +470,10 @@ mod tests {
         assert_eq!(line(128), []);
     }
 
-    /// Planted faults: threads count as processes; what was sampled counts.
+    /// Planted faults: threads count as processes; a stack that was sampled and of which no frame is known counts.
     #[test]
     fn children_that_are_too_short_to_be_sampled_are_told_by_their_time() {
-        let children = |seconds: u64, is_process: bool| {
+        let children = |seconds: u64, is_process: bool, samples: u64| {
             Scene::new(&[9.0]).on("main;work", 500).with(|seen| {
                 let Some(profile) = &mut seen.on_cpu else { return };
                 let (frame, thread) = (profile.frames.len() as u32, profile.threads.len() as u32);
@@ -482,14 +482,21 @@ mod tests {
                 let pid = if is_process { 77 } else { 1 };
                 profile.threads.push(Thread { pid, tid: 77, name: "cut".into() });
                 let weight_ns = seconds * 1_000_000_000;
-                profile.stacks.push(Stack { frames: vec![frame], thread, weight_ns, ..Stack::default() });
+                profile.stacks.push(Stack {
+                    frames: vec![frame],
+                    thread,
+                    weight_ns,
+                    samples,
+                    ..Stack::default()
+                });
             })
         };
-        let forks = children(5, true);
+        let forks = children(5, true, 0);
         assert_eq!(forks.classes(), [Class::PageFaults]);
         assert!(forks.diagnosed().findings[0].summary.contains("children"));
-        assert_eq!(children(1, true).classes(), []);
-        assert_eq!(children(5, false).classes(), [], "a thread for each request");
+        assert_eq!(children(1, true, 0).classes(), []);
+        assert_eq!(children(5, false, 0).classes(), [], "a thread for each request");
+        assert_eq!(children(5, true, 500).classes(), [], "it was seen, and its frames were not");
     }
 
     #[test]

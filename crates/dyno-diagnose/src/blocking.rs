@@ -442,7 +442,7 @@ fn lock_in_words(name: &str, lock: &Lock) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use dyno_record::finding::{Class, Confidence};
+    use dyno_record::finding::{Class, Confidence, RuledOut};
     use dyno_record::observation::Transfers;
     use dyno_record::profile::{Span, ThreadState, WaitClass};
 
@@ -482,6 +482,7 @@ mod tests {
         assert_eq!(pool(false).classes(), [Class::LockContention]);
     }
 
+    /// Planted fault: the disk is named where nobody waits behind it, and not where all do.
     #[test]
     fn a_lock_whose_holder_waits_for_the_disk_is_synchronous_io_and_no_lock() {
         assert_eq!(synchronous_log().classes(), [Class::SyncIo]);
@@ -491,7 +492,18 @@ mod tests {
             finding.evidence.iter().any(|fact| fact.text.contains("the lock is not the cause")),
             "{finding:#?}"
         );
-        assert!(finding.ruled_out.iter().any(|out| out.class == Class::LockContention));
+        let against_lock = |out: &RuledOut| {
+            out.class == Class::LockContention && out.by.contains("holders that wait for a disk")
+        };
+        assert!(finding.ruled_out.iter().any(against_lock), "{finding:#?}");
+        let mut slow = Scene::new(&[0.2; 8]).on("main;work", 100);
+        for tid in 1..=8 {
+            slow = slow.off(tid, WaitClass::Disk, "conn_main;fdatasync;do_fsync_[k]", 9.2);
+        }
+        let slow = slow.with(|seen| seen.process.disk_write_bytes = Some(8 * 100 * 4_096));
+        let finding = slow.diagnosed().findings.remove(0);
+        assert_eq!(finding.class, Class::SyncIo);
+        assert!(!finding.ruled_out.iter().any(against_lock), "{finding:#?}");
     }
 
     /// Rows of a database are locked, and the log is synced every second. Planted fault: whoever was at the disk once inside a

@@ -1,8 +1,8 @@
 //! Runs a program for so long at most: what hangs is killed with everything that it started, and said.
 //!
-//! The tests' binaries are run by it, and what is built beside them. It makes no process group of its own, so that Ctrl-C
-//! at a terminal reaches what it runs as it reaches us; what belongs to a run is known by its parents and by a mark in its
-//! environment.
+//! The tests' binaries are run by it, in sessions of their own (`command::in_own_session`), and what is built beside them. It
+//! makes no process group itself, so that Ctrl-C at a terminal reaches what it starts as it reaches us; what belongs to a run
+//! is known by its parents and by a mark in its environment.
 
 use std::collections::BTreeSet;
 use std::process::{Child, Command, ExitStatus};

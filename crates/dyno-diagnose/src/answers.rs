@@ -217,7 +217,7 @@ mod tests {
             rounds: 80,
             most_awaiting: 2,
             awaited_ms: 25.0,
-            sent_per_s: 0.0,
+            ..Asked::default()
         };
         let mut serving = Serving {
             connections: 20.0,
@@ -225,7 +225,7 @@ mod tests {
             looks_owed: 1_560,
             owed_ms: 250.0,
             awaiting: asked.connections,
-            received_per_s: 0.0,
+            ..Serving::default()
         };
         change(&mut asked, &mut serving);
         let packets = Packets { asked: vec![asked], serving: Some(serving), ..Packets::default() };
@@ -275,7 +275,7 @@ mod tests {
                 rounds: 80,
                 most_awaiting: 1,
                 awaited_ms: 10.0,
-                sent_per_s: 0.0,
+                ..Asked::default()
             };
             let serving = Serving {
                 connections: 16.0,
@@ -283,7 +283,7 @@ mod tests {
                 looks_owed: 1_270,
                 owed_ms: 170.0,
                 awaiting: 1.0,
-                received_per_s: 0.0,
+                ..Serving::default()
             };
             let sending =
                 Sending { rounds: 80, rounds_waiting: unread, waiting: 7 * unread, ..Sending::default() };
@@ -358,7 +358,7 @@ mod tests {
                     rounds: 80,
                     most_awaiting: 2,
                     awaited_ms: 25.0,
-                    sent_per_s: 0.0,
+                    ..Asked::default()
                 };
                 let serving = Serving {
                     connections: 20.0,
@@ -366,7 +366,7 @@ mod tests {
                     looks_owed: 1_560,
                     owed_ms: 250.0,
                     awaiting: 2.0,
-                    received_per_s: 0.0,
+                    ..Serving::default()
                 };
                 let packets = Packets { asked: vec![asked], serving: Some(serving), ..Packets::default() };
                 scene.with(|seen| seen.packets = Some(packets)).classes()

@@ -292,11 +292,11 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
 }
 
 /// Of the requests that are held, those that stand at locks, from which on locks are what keeps them.
-const OF_OWED_MIN: f64 = 0.2;
+const OF_OWED_MIN: f64 = 0.1;
 /// Fewer requests than this do not tell.
 const OWED_MIN: f64 = 2.0;
 /// Of its time, what a thread spends at locks that keeps all that it serves: an event loop's clients wait while it does.
-const OF_THREAD_MIN: f64 = 0.2;
+const OF_THREAD_MIN: f64 = 0.1;
 
 /// Whether hardly any of the requests that are held wait at locks: the others wait for something else, and what is used of the
 /// working time says nothing where threads work for next to none of it. All that are told news at once meet for a moment.

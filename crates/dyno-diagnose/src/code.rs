@@ -289,10 +289,7 @@ impl Loop {
     /// Of a table whose rows lie wherever their pointers say, the addresses seen where it takes one number of each row: the
     /// pointers are read in their order, and the place in the row stays the same.
     pub(super) fn reads_of_rows(&self, seen: &[Registers]) -> Vec<u64> {
-        let rows =
-            self.accesses.iter().filter(|access| access.reads && !access.own && self.is_of_a_row(access));
-        rows.flat_map(|access| seen.iter().filter_map(|one| address(access, one)).collect::<Vec<_>>())
-            .collect()
+        self.addresses_read(seen, |access| self.is_of_a_row(access))
     }
 
     /// Whether it reads at an index that stays, from a row whose pointer was loaded from the next place in each turn.
@@ -323,11 +320,12 @@ impl Loop {
 
     /// Addresses that it reads, one for each time it was seen, where the place moves.
     pub(super) fn reads(&self, seen: &[Registers]) -> Vec<u64> {
-        let reads =
-            self.accesses.iter().filter(|access| access.reads && !access.own && !self.is_still(access));
-        reads
-            .flat_map(|access| seen.iter().filter_map(|one| address(access, one)).collect::<Vec<_>>())
-            .collect()
+        self.addresses_read(seen, |access| !self.is_still(access))
+    }
+
+    fn addresses_read(&self, seen: &[Registers], wanted: impl Fn(&Access) -> bool) -> Vec<u64> {
+        let reads = self.accesses.iter().filter(|access| access.reads && !access.own && wanted(access));
+        reads.flat_map(|access| seen.iter().filter_map(|one| address(access, one))).collect()
     }
 
     /// Whether it moves bytes and does nothing with them: loads and stores of vectors or words, and steps.

@@ -287,21 +287,14 @@ impl<'o> OnCpu<'o> {
     /// Share of the time in processes of which each lived for less than about a tick of the sampling clock, a millisecond, and the
     /// programs that most of it was in. What such a one does is begin and end.
     pub(super) fn short_processes(&self) -> (f64, Vec<&'o str>) {
-        let is_unseen = |stack: &&Stack| {
-            stack.samples == 0
-                && leaf_first(self.profile, stack).iter().all(|frame| frame.origin == Origin::Mark)
-        };
-        let of = |stack: &Stack| self.profile.threads.get(stack.thread as usize);
-        let unseen = self
-            .profile
-            .stacks
-            .iter()
-            .filter(is_unseen)
-            .filter_map(|stack| Some((of(stack)?, stack.weight_ns)));
-        let mut processes: Vec<(&str, u64)> = unseen
-            .filter(|(thread, _)| thread.pid == thread.tid)
-            .map(|(thread, ns)| (thread.name.as_str(), ns))
-            .collect();
+        let mut processes: Vec<(&str, u64)> = Vec::new();
+        for stack in self.profile.stacks.iter().filter(|stack| stack.samples == 0) {
+            let is_unseen = leaf_first(self.profile, stack).iter().all(|frame| frame.origin == Origin::Mark);
+            let thread = &self.profile.threads[stack.thread as usize];
+            if is_unseen && thread.pid == thread.tid {
+                processes.push((&thread.name, stack.weight_ns));
+            }
+        }
         processes.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
         let ns: u64 = processes.iter().map(|(_, ns)| ns).sum();
         (ns as f64 / self.total_ns, processes.iter().take(SHORT_NAMES_MAX).map(|(name, _)| *name).collect())

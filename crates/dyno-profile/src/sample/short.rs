@@ -18,11 +18,18 @@ const SHARE_MIN: f64 = 0.01;
 /// Units of the clock by thread: in its samples, and told by the kernel at its end.
 #[derive(Debug, Default)]
 pub(crate) struct Short {
-    lives: HashMap<Tid, (u64, u64)>,
-    /// Of threads that began while it was watched, their process.
-    processes: HashMap<Tid, Pid>,
+    lives: HashMap<Tid, Life>,
     /// By name, and whether they were processes of their own.
     sums: BTreeMap<(String, bool), Sum>,
+}
+
+/// One thread.
+#[derive(Debug, Clone, Copy, Default)]
+struct Life {
+    /// Whose it is, where it began while that was watched.
+    pid: Option<Pid>,
+    sampled: u64,
+    told: u64,
 }
 
 /// Threads of one name, or processes.
@@ -36,21 +43,21 @@ struct Sum {
 impl Short {
     /// It begins, as a thread of this process.
     pub(crate) fn begins(&mut self, pid: Pid, tid: Tid) {
-        self.processes.insert(tid, pid);
+        self.lives.entry(tid).or_default().pid = Some(pid);
     }
 
     pub(crate) fn sampled(&mut self, tid: Tid, units: u64) {
-        self.lives.entry(tid).or_default().0 += units;
+        self.lives.entry(tid).or_default().sampled += units;
     }
 
     pub(crate) fn told(&mut self, tid: Tid, units: u64) {
-        self.lives.entry(tid).or_default().1 += units;
+        self.lives.entry(tid).or_default().told += units;
     }
 
     /// Nothing more comes of this thread: its number is another's now, or all is over.
     pub(crate) fn settle(&mut self, tid: Tid, name: &str) {
-        let (sampled, told) = self.lives.remove(&tid).unwrap_or_default();
-        let pid = self.processes.remove(&tid).unwrap_or(tid);
+        let Life { pid, sampled, told } = self.lives.remove(&tid).unwrap_or_default();
+        let pid = pid.unwrap_or(tid);
         if told > sampled {
             let which = (name.to_owned(), pid == tid);
             let sum = self.sums.entry(which).or_insert(Sum { first: (pid, tid), ..Sum::default() });

@@ -344,7 +344,7 @@ mod tests {
     fn what_runs_when_something_cannot_be_started_is_killed() {
         let scratch = Scratch::new("ends");
         let pid_file = scratch.0.join("pid");
-        let waits = format!("until [ -e {} ]; do sleep 0.01; done", pid_file.display());
+        let waits = format!("until [ -s {} ]; do sleep 0.01; done", pid_file.display());
         let begins = task("begins", &format!("echo $$ > {}; exec sleep 600", pid_file.display()), LONG);
         let broken = Task { command: command(["/no/such/program"]), ..task("broken", "", LONG) };
         let groups = vec![Group::new(1, [begins]), Group::new(1, [task("waits", &waits, LONG), broken])];

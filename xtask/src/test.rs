@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_binary_that_hangs_is_a_failure_that_names_it() {
-        let folder = std::env::temp_dir().join(format!("dyno-hangs-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("dyno-late-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let told = |script: &str, limit| {
             let task = planted("crates/x/tests/hangs.rs", script, limit);

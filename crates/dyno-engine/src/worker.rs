@@ -241,12 +241,13 @@ impl<W: Way> Loop<W> {
 
     #[inline(always)] // In the loop, and once at its end.
     fn publish(&mut self) {
-        self.core.http.scratch.tally.publish();
         let uncounted = self.core.net.gate().map_or(0, Gate::take_uncounted);
         if let Some(meter) = self.core.net.meter() {
             meter.figures.addresses_uncounted += uncounted;
             meter.publish(self.core.http.budget.used());
         }
+        // After the figures: who reads the counts first reads figures that are as new.
+        self.core.http.scratch.tally.publish();
     }
 
     fn watch(&mut self) -> io::Result<()> {

@@ -6,11 +6,12 @@
 mod watching;
 
 use std::collections::HashSet;
+use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use dyno_profile::{Error, Options, Target, record};
+use dyno_profile::{Error, Options, Recorder, Target, record};
 use dyno_record::profile::{Profile, Stack};
 use dyno_sys::{child, proc};
 
@@ -33,6 +34,12 @@ fn shell(script: &str) -> Running {
     Running(Command::new("sh").args(["-c", script]).stdin(Stdio::null()).spawn().unwrap())
 }
 
+/// One that does so once it is told.
+fn shell_when_told(script: &str) -> Running {
+    let script = format!("read _; {script}");
+    Running(Command::new("sh").args(["-c", &script]).stdin(Stdio::piped()).spawn().unwrap())
+}
+
 impl Running {
     fn pid(&self) -> i32 {
         self.0.id().cast_signed()
@@ -49,6 +56,17 @@ fn watched(target: Target, time: Duration) -> Option<Profile> {
     watching::may_watch().then(|| record(&target, &options(time), &AtomicBool::new(false)).unwrap())
 }
 
+/// The same of all of these, which are told to begin when they are watched, however long that took.
+fn watched_from_the_first(mut all: Vec<&mut Running>, time: Duration) -> Option<Profile> {
+    if !watching::may_watch() {
+        return None;
+    }
+    let target = Target::Processes(all.iter().map(|one| one.pid()).collect());
+    let recorder = Recorder::open(&target, &options(time)).unwrap();
+    all.iter_mut().for_each(|one| one.0.stdin.take().unwrap().write_all(b"\n").unwrap());
+    Some(recorder.record(&AtomicBool::new(false)).unwrap())
+}
+
 fn until(what: &str, done: impl Fn() -> bool) {
     let begun = Instant::now();
     while !done() {
@@ -57,14 +75,18 @@ fn until(what: &str, done: impl Fn() -> bool) {
     }
 }
 
-/// Half a second of a busy thread at 999 Hz, less what a loaded machine takes away.
-const SAMPLES_MIN: u64 = 100;
+/// Samples that there are at least of a process that has run for so long in its life, most of it watched: a quarter of those at
+/// 999 Hz.
+fn samples_min(ran_ns: u64) -> u64 {
+    10 + ran_ns * 999 / 1_000_000_000 / 4
+}
 
 #[test]
 fn a_busy_process_is_seen_busy_and_the_watcher_says_what_it_cost() {
     let busy = shell(BUSY);
     let Some(profile) = watched(Target::Process(busy.pid()), Duration::from_millis(700)) else { return };
-    assert!(profile.sampling.samples >= SAMPLES_MIN, "{:?}", profile.sampling);
+    let ran_ns = proc::run_ns(busy.pid()).unwrap().min((profile.duration_s * 1e9) as u64);
+    assert!(profile.sampling.samples >= samples_min(ran_ns), "{:?} {ran_ns}", profile.sampling);
     assert_eq!(profile.target.pid, Some(busy.pid().cast_unsigned()));
     assert!(!profile.target.name.is_empty() && profile.target.argv[0] == "sh");
     assert!((0.5..5.0).contains(&profile.duration_s) && profile.cut_short.is_none());
@@ -84,9 +106,9 @@ fn an_idle_process_has_no_samples_and_is_told_so() {
 
 #[test]
 fn a_target_that_ends_ends_the_profile_and_what_was_sampled_is_in_it() {
-    let short = shell("timeout 0.5 sh -c 'while :; do :; done'");
+    let mut short = shell_when_told("exec timeout 0.5 sh -c 'while :; do :; done'");
     let begun = Instant::now();
-    let Some(profile) = watched(Target::Process(short.pid()), Duration::from_secs(60)) else { return };
+    let Some(profile) = watched_from_the_first(vec![&mut short], Duration::from_secs(60)) else { return };
     assert!(begun.elapsed() < DEADLINE, "it ended half a second after it began");
     assert!(profile.cut_short.as_ref().unwrap().contains("ended"), "{:?}", profile.cut_short);
     assert!(profile.sampling.samples > 0);
@@ -102,15 +124,15 @@ fn children_that_are_forked_meanwhile_are_watched_too() {
         dyno_sys::signal::kill(child, dyno_sys::signal::Signal::Kill).unwrap();
     });
     assert!(busy.len() >= 2, "both children ran: {:?}", profile.threads);
-    assert!(profile.sampling.samples >= SAMPLES_MIN, "{:?}", profile.sampling);
+    assert!(profile.sampling.samples >= samples_min(0), "{:?}", profile.sampling);
 }
 
 /// The kernel's own count of the whole run is the truth, whoever else uses the CPUs. Fault: `Sampling::flags` without
 /// `INHERIT_STAT`, or `Short::settle` that drops: 0.07 of the truth is told then.
 #[test]
 fn children_that_end_before_a_sample_count_with_all_their_time() {
-    let parent = shell("sleep 0.5; i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done");
-    let Some(profile) = watched(Target::Process(parent.pid()), Duration::from_secs(60)) else { return };
+    let mut parent = shell_when_told("i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done");
+    let Some(profile) = watched_from_the_first(vec![&mut parent], Duration::from_secs(60)) else { return };
     // Nobody has waited for it, so that it can still be asked.
     let told = profile.total_ns() as f64 / cpu_ns_with_children(parent.pid()) as f64;
     // Without the right to see the kernel only a part of the time makes samples.
@@ -208,7 +230,8 @@ fn each_of_several_processes_is_watched_and_stands_in_the_record() {
     for pid in [&one, &other].map(|running| running.0.id()) {
         let of_it = |stack: &&Stack| profile.threads[stack.thread as usize].pid == pid;
         let samples: u64 = profile.stacks.iter().filter(of_it).map(|stack| stack.samples).sum();
-        assert!(samples >= SAMPLES_MIN, "{pid}: {samples} samples");
+        let ran_ns = proc::run_ns(pid.cast_signed()).unwrap().min((profile.duration_s * 1e9) as u64);
+        assert!(samples >= samples_min(ran_ns), "{pid}: {samples} samples of {ran_ns} ns");
     }
     let also: Vec<u32> = profile.target.also.iter().map(|process| process.pid).collect();
     assert_eq!((profile.target.pid, also), (Some(one.0.id()), vec![other.0.id()]));
@@ -218,11 +241,10 @@ fn each_of_several_processes_is_watched_and_stands_in_the_record() {
 /// Fault: `is_gone` that asks for the first process alone; it ends after a fifth of a second then.
 #[test]
 fn several_are_watched_until_the_last_of_them_has_ended() {
-    let (first, last) = (shell("timeout 0.2 sh -c 'while :; do :; done'"), shell("sleep 0.7"));
-    let pids = vec![first.pid(), last.pid()];
-    let Some(profile) = watched(Target::Processes(pids), DEADLINE) else { return };
-    // From before the profile began, whose start takes its own time.
-    assert!((0.45..10.0).contains(&profile.duration_s), "{} s", profile.duration_s);
+    let mut first = shell_when_told("exec timeout 0.2 sh -c 'while :; do :; done'");
+    let mut last = shell_when_told("exec sleep 0.7");
+    let Some(profile) = watched_from_the_first(vec![&mut first, &mut last], DEADLINE) else { return };
+    assert!((0.65..10.0).contains(&profile.duration_s), "{} s", profile.duration_s);
 }
 
 #[test]

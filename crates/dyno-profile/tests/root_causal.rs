@@ -339,11 +339,16 @@ fn a_file_that_is_waited_for_can_be_made_faster_and_another_cannot() {
     let hits = |live: &mut Live<'_>, site| {
         live.window(&Treatment::SpeedUp { site, percent: 50 }, SPAN).unwrap().hits
     };
-    let hits: Vec<u64> = (0..4).map(|site| hits(&mut live, site)).collect();
-    // A file system in memory has nothing to wait for.
-    if hits[1] > 0 {
-        assert!(hits[0] > 0, "{hits:?}");
+    let mut hits: Vec<u64> = (0..4).map(|site| hits(&mut live, site)).collect();
+    // A wait counts in the window in which it ends, and one may be longer than a window. A file system in memory has nothing to
+    // wait for.
+    for _ in 0..25 {
+        if hits[1] == 0 || hits[0] > 0 {
+            break;
+        }
+        hits[0] += live.window(&Treatment::SpeedUp { site: 0, percent: 50 }, SPAN).unwrap().hits;
     }
+    assert!(hits[1] == 0 || hits[0] > 0, "{hits:?}");
     assert_eq!((hits[2], hits[3]), (0, 0), "{hits:?}");
 }
 

@@ -50,6 +50,22 @@ pub mod tty;
 pub mod user;
 pub mod xtables;
 
+/// What is asked until it is as wanted, for what ends with the last copy of a descriptor: a child that another test of this
+/// process forks holds a copy of each until it is another program. Panics with what was answered last.
+#[cfg(test)]
+#[track_caller]
+fn assert_soon<T: PartialEq + std::fmt::Debug>(wanted: &T, mut asked: impl FnMut() -> T) {
+    let begun = std::time::Instant::now();
+    loop {
+        let answer = asked();
+        if answer == *wanted {
+            return;
+        }
+        assert!(begun.elapsed().as_secs() < 20, "it is {answer:?} and not {wanted:?}");
+        std::thread::yield_now();
+    }
+}
+
 /// A process, by the number the kernel gave it (`pid_t`).
 pub type Pid = libc::pid_t;
 /// A thread, by the number the kernel gave it (`gettid(2)`); the first thread's number is its process's.

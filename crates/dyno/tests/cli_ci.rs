@@ -94,7 +94,7 @@ fn a_load_is_gated_and_written_for_every_reader() {
     let server = Server::serve(&[]);
     let url = format!("http://{}/json", server.place);
     let load = |format: &str, conditions: &str| {
-        run(["load", "-d", "200ms", "--format", format, "--fail-under", conditions, &url])
+        run(["load", "-d", "500ms", "--format", format, "--fail-under", conditions, &url])
     };
     let good = load("junit", "rps>=1, errors<=0, p99<=10s");
     assert!(good.done().starts_with("<?xml") && good.out.contains("failures=\"0\""), "{}", good.out);
@@ -148,7 +148,7 @@ fn an_error_is_an_annotation_too_once_and_escaped() {
 fn a_load_without_a_right_answer_is_one_annotation() {
     let server = Server::serve(&[]);
     let url = format!("http://{}/none", server.place);
-    let ended = run(["load", "-d", "200ms", "--format", "github", &url]);
+    let ended = run(["load", "-d", "500ms", "--format", "github", &url]);
     assert_eq!(ended.out.matches("::error ").count(), 1, "{}{}", ended.out, ended.err);
 }
 

@@ -39,7 +39,7 @@ fn a_manager_hears_of_the_start_of_life_and_of_the_end() {
     let mut command = Command::new("env");
     command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_dyno"), "serve"]);
     command.args(["--listen", "127.0.0.1:0", "--workers", "1"]).stdin(Stdio::null());
-    command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "20000");
+    command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "1000000");
     let mut server = Server::start(&mut command);
     let ready = heard(&manager, "READY=1\n");
     assert!(ready.contains(&format!("MAINPID={}\n", server.pid())) && ready.contains("STATUS="), "{ready}");

@@ -43,7 +43,7 @@ fn a_process_is_watched_and_its_record_written() {
     let (folder, busy) = (Folder::new("profile-record"), busy());
     let (place, pid) = (folder.path("p.json"), busy.0.id().to_string());
     let ended =
-        run(["profile", "--for", "500ms", "--requests", "100", "-o", place.to_str().unwrap(), "-p", &pid]);
+        run(["profile", "--for", "1s", "--requests", "100", "-o", place.to_str().unwrap(), "-p", &pid]);
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     assert!(ended.out.contains("µs per request") && ended.out.contains("own cost"), "{}", ended.out);
     // Planted fault: a record that is named has no page.
@@ -120,9 +120,10 @@ fn a_second_ctrl_c_says_that_it_is_ending_and_loses_nothing() {
     let (folder, busy) = (Folder::new("profile-ctrl-c-twice"), busy());
     let (place, pid) = (folder.path("p.json"), busy.0.id().to_string());
     let child = watching(&place, &pid);
-    signal::kill(child.id().cast_signed(), Signal::Int).unwrap();
-    // Of two that are there at once the kernel keeps one: the second is another signal that means the same.
-    signal::kill(child.id().cast_signed(), Signal::Term).unwrap();
+    let send = |signal| signal::kill(child.id().cast_signed(), signal).unwrap();
+    // Both at once, before it can have ended. Of two alike the kernel keeps one: the second is another signal that means the
+    // same.
+    [Signal::Stop, Signal::Int, Signal::Term, Signal::Cont].into_iter().for_each(send);
     let ended = Ended::of(child);
     assert_eq!(ended.code, Some(130), "{}", ended.err);
     assert!(ended.err.contains("once more gives it up"), "{}", ended.err);

@@ -3,7 +3,8 @@
 
 mod common;
 
-use common::{DEADLINE, Ended, Server, ask, dyno, run};
+use common::{DEADLINE, Ended, Server, ask, dyno, run, wait_for};
+use dyno_sys::proc;
 use dyno_sys::signal::{self, Signal};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
@@ -14,6 +15,11 @@ fn watched() -> (Server, String) {
     let mut server = Server::serve(&["--metrics", "127.0.0.1:0"]);
     let line = server.hear("metrics on http://");
     let place = line["metrics on http://".len()..].strip_suffix("/metrics").unwrap().to_owned();
+    // It is told of when its process is born, which becomes what it is after that.
+    wait_for("the process for metrics", || {
+        let all = proc::tree(server.pid());
+        all.into_iter().any(|pid| proc::name(pid).is_ok_and(|name| name == "dyno-metrics"))
+    });
     (server, place)
 }
 

@@ -7,6 +7,7 @@ mod verdict;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -102,7 +103,9 @@ fn a_build_that_writes_over_the_other_sides_is_not_applied() {
 fn dry_run(changes: &[(&str, &str)]) -> (Option<i32>, String) {
     let text = fs::read_to_string(examples().join("build.toml")).expect("an example");
     let text = changes.iter().fold(text, |text, (from, to)| text.replace(from, to));
-    let path = std::env::temp_dir().join(format!("dyno-plan-{}.toml", std::process::id()));
+    static PLANS: AtomicU32 = AtomicU32::new(0);
+    let number = PLANS.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("dyno-plan-{}-{number}.toml", std::process::id()));
     fs::write(&path, text).expect("a plan");
     let output = Command::new(DYNO).args(["climb", "--dry-run"]).arg(&path).output().expect("dyno runs");
     let _ = fs::remove_file(&path);

@@ -169,9 +169,14 @@ fn a_thread_stands_for_its_process_and_every_rule_can_look() {
     let _alone = alone();
     let defect = Defect::start("hot-lock");
     let pid = defect.started["pid"].as_i64().unwrap();
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-    let tids = tasks.map(|task| task.file_name().into_string().unwrap());
-    let tid = tids.filter(|tid| *tid != pid.to_string()).last().unwrap();
+    let mut tid = None;
+    common::wait_for("a thread of its own", || {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+        let tids = tasks.map(|task| task.file_name().into_string().unwrap());
+        tid = tids.filter(|tid| *tid != pid.to_string()).last();
+        tid.is_some()
+    });
+    let tid = tid.unwrap();
     let said = run(["diagnose", &tid, "--for", "3s", "--json"]);
     let record: Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(record["target"]["pid"].as_i64(), Some(pid), "{record:#}");

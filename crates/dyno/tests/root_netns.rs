@@ -30,8 +30,12 @@ fn is_lived_in(network: &PathBuf) -> bool {
 fn entered(child: &Child, what: &str, ready: impl Fn(&PathBuf) -> bool) -> PathBuf {
     let own = network_of(std::process::id());
     let current = || network_of(child.id()).filter(|network| Some(network) != own.as_ref());
-    wait_for(what, || current().is_some_and(|network| ready(&network)));
-    current().unwrap()
+    let mut found = None;
+    wait_for(what, || {
+        found = current().filter(&ready);
+        found.is_some()
+    });
+    found.unwrap()
 }
 
 /// Servers and keeper are there, and would be left.

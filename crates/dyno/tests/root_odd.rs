@@ -22,7 +22,7 @@ fn under(words: &[&str], dyno_words: &[&str]) -> Ended {
     static COPIES: AtomicU32 = AtomicU32::new(0);
     let folder = Folder::new(&format!("odd-copy-{}", COPIES.fetch_add(1, Ordering::Relaxed)));
     let copy = folder.path("dyno");
-    std::fs::copy(env!("CARGO_BIN_EXE_dyno"), &copy).unwrap();
+    common::copy(env!("CARGO_BIN_EXE_dyno"), &copy);
     let mut command = Command::new(words[0]);
     command.args(&words[1..]).arg(&copy).args(dyno_words).env("COLUMNS", "160");
     Ended::of(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
@@ -86,6 +86,7 @@ fn a_watcher_that_is_killed_leaves_nothing_in_the_kernel() {
 #[test]
 #[ignore = "needs root: CAP_PERFMON"]
 fn a_thread_of_the_kernel_has_no_place_in_user_mode() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let folder = Folder::new("odd-kernel");
     let place = folder.path("off.json");
     let said = run(["offcpu", "--for", "300ms", "-o", place.to_str().unwrap(), "2"]);

@@ -243,11 +243,11 @@ fn an_interrupt_goes_to_its_cpu_is_told_where_it_comes_and_goes_back_also_when_k
     let script = "tune plan net.irq
 tune apply net.irq --yes; echo bare $?
 tune apply net.irq --yes --confirm-within 300ms; echo late $?; echo late $(cpus)
-waits() { for i in $(seq 600); do tune status | grep -q 'waits for' && return; done; }
+waits() { for i in $(seq 600); do tune status | grep -q 'waits for' && return; sleep 0.02; done; }
 DYNO tune apply net.irq --state $D/state --yes --confirm-within 60s & pid=$!
 waits; echo written $(cpus)
 kill -KILL $pid; wait $pid
-for i in $(seq 600); do test \"$(cpus)\" = '0-1 0-1' && break; done; echo killed $(cpus)
+for i in $(seq 600); do test \"$(cpus)\" = '0-1 0-1' && break; sleep 0.02; done; echo killed $(cpus)
 kept() { tune apply net.irq --yes --confirm-within 60s & pid=$!; waits; tune confirm >/dev/null; wait $pid; echo kept $?; }
 kept; tune status
 echo 1 > /proc/irq/901/effective_affinity_list; tune status
@@ -312,10 +312,10 @@ tune apply nf.first --yes --confirm-within 60s; echo unaccepted $?
 tune apply nf.first --yes --accept-risk nf.first; echo unconfirmed $?
 risky='tune apply nf.first --yes --accept-risk nf.first --confirm-within'
 $risky 300ms; echo late $?; same; echo back $?
-waits() { for i in $(seq 600); do tune status | grep -q 'waits for' && return; done; }
+waits() { for i in $(seq 600); do tune status | grep -q 'waits for' && return; sleep 0.02; done; }
 DYNO tune apply nf.first --state $D/state --yes --accept-risk nf.first --confirm-within 60s & pid=$!
 waits; same; echo written $?
-kill -KILL $pid; wait $pid; for i in $(seq 600); do same && break; done; same; echo killed $?
+kill -KILL $pid; wait $pid; for i in $(seq 600); do same && break; sleep 0.02; done; same; echo killed $?
 $risky 60s & pid=$!; waits; tune confirm >/dev/null; wait $pid; echo kept $?
 tune status
 (: < /dev/tcp/127.0.0.1/9) 2>/dev/null; tune status
@@ -383,12 +383,12 @@ fn what_could_cut_the_way_in_is_put_back_unless_it_is_confirmed_and_also_when_ki
 tune apply net.qdisc:vA --yes; echo bare $?
 tune apply net.qdisc:vA --yes --confirm-within 300ms; echo late $?
 tune diff $D/before; echo back $?
-waits() { for i in $(seq 600); do tune status | grep -q 'waits for' && return; done; }
+waits() { for i in $(seq 600); do tune status | grep -q 'waits for' && return; sleep 0.02; done; }
 DYNO tune apply net.qdisc:vA --state $D/state --yes --confirm-within 60s & pid=$!
 waits; tc qdisc show dev vA | grep -q tbf; echo limited $?
 tune apply net.rps:vA --yes; echo second $?
 kill -KILL $pid; wait $pid
-for i in $(seq 600); do tc qdisc show dev vA | grep -q tbf && break; done
+for i in $(seq 600); do tc qdisc show dev vA | grep -q tbf && break; sleep 0.02; done
 tune confirm; echo nobody $?
 tune rollback --yes; tune diff $D/before; echo killed $?
 tune apply net.qdisc:vA --yes --confirm-within 60s & pid=$!
@@ -441,6 +441,7 @@ for call in write fdatasync mkdir sendmsg sendto; do
     for try in $(seq 100); do
       tune rollback --yes >$D/said 2>&1 && break
       grep -q 'only one may' $D/said || break
+      sleep 0.02
     done
     tune diff $D/before --json >$D/diff || { echo differs $call $how $n; cat $D/diff $D/said; exit 8; }
     tune status | grep -q 'holds no change' || { echo left $call $how $n; tune status; exit 7; }
@@ -548,10 +549,10 @@ echo outside $(cat /sys/class/net/vA/queues/rx-0/rps_cpus /proc/sys/net/ipv4/tcp
 tune rollback --yes; echo rolled $?
 echo back $(there cat /sys/class/net/vA/queues/rx-0/rps_cpus /proc/sys/net/ipv4/tcp_slow_start_after_idle)
 DYNO tune apply net.qdisc:vA --pid $server --state $D/state --yes --confirm-within 60s & pid=$!
-for i in $(seq 600); do tune status | grep -q 'waits for' && break; done
+for i in $(seq 600); do tune status | grep -q 'waits for' && break; sleep 0.02; done
 there tc qdisc show dev vA | grep -q tbf; echo limited $?
 kill -KILL $pid; wait $pid
-for i in $(seq 600); do there tc qdisc show dev vA | grep -q tbf && break; done
+for i in $(seq 600); do there tc qdisc show dev vA | grep -q tbf && break; sleep 0.02; done
 there tc qdisc show dev vA | grep -q 'tbf 77: root'; echo keeper $?
 tune apply net.rps:vA --pid $server --yes; kill $server; wait $server
 tune rollback --yes; echo ended $?

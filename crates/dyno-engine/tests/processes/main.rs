@@ -201,10 +201,13 @@ fn no_request_is_lost_when_it_drains_under_load() {
     for reuseport in ["off", "hash"] {
         let mut served = Served::start(&[("workers", "2"), ("reuseport", reuseport)]);
         let (answered, stopped) = (AtomicU64::new(0), AtomicBool::new(false));
+        let begun = AtomicU64::new(0);
         std::thread::scope(|scope| {
             for _ in 0..16 {
                 scope.spawn(|| {
                     let mut client = Client::connect(served.addr());
+                    assert_eq!(client.ask(JSON).status, 200);
+                    begun.fetch_add(1, Ordering::Relaxed);
                     // Every request that is sent gets its answer, up to the one that says that it was the last.
                     while client.ask(JSON).header("connection").is_none() {
                         answered.fetch_add(1, Ordering::Relaxed);
@@ -213,7 +216,8 @@ fn no_request_is_lost_when_it_drains_under_load() {
                     client.assert_closed();
                 });
             }
-            wait_for("some load", || answered.load(Ordering::Relaxed) > 2_000);
+            let all_ask = || begun.load(Ordering::Relaxed) == 16;
+            wait_for("some load", || all_ask() && answered.load(Ordering::Relaxed) > 2_000);
             stopped.store(true, Ordering::SeqCst);
             signal::kill(served.pid(), Signal::Term).unwrap();
         });

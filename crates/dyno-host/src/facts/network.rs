@@ -236,7 +236,8 @@ mod tests {
         let (_, listeners) = sockets(&parts, &[], &mut Vec::new());
         let all = listeners.value().unwrap();
         let ours = all.iter().find(|one| one.local == local).unwrap();
-        assert_eq!(ours.pids, [dyno_sys::child::this()]);
+        // A child of another test holds a copy from its fork until its exec.
+        assert!(ours.pids.contains(&dyno_sys::child::this()), "{:?}", ours.pids);
     }
 
     #[test]

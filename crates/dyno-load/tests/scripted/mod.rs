@@ -41,6 +41,7 @@ pub struct Peer {
     pub stream: TcpStream,
     pub counts: Arc<Counts>,
     buffer: Vec<u8>,
+    number: u64,
 }
 
 impl Server {
@@ -113,7 +114,7 @@ fn serve(stream: TcpStream, counts: Arc<Counts>, script: Arc<impl Fn(&mut Peer) 
     stream.set_nodelay(true).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     counts.connections.fetch_add(1, Ordering::SeqCst);
-    std::thread::spawn(move || script(&mut Peer { stream, counts, buffer: Vec::new() }));
+    std::thread::spawn(move || script(&mut Peer { stream, counts, buffer: Vec::new(), number: 0 }));
 }
 
 impl Peer {
@@ -127,7 +128,7 @@ impl Peer {
         loop {
             if let Some(end) = self.buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
                 let head = self.buffer.drain(..end + 4).collect();
-                self.counts.requests.fetch_add(1, Ordering::SeqCst);
+                self.number = self.counts.requests.fetch_add(1, Ordering::SeqCst) + 1;
                 return Some(String::from_utf8(head).unwrap());
             }
             if !self.fill() {
@@ -167,9 +168,9 @@ impl Peer {
         self.counts.marks.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// The number of requests so far, over all connections.
+    /// The number of this connection's last request among those of all connections, from 1 on.
     pub fn requests(&self) -> u64 {
-        self.counts.requests.load(Ordering::SeqCst)
+        self.number
     }
 
     /// Reads until the client is gone.

@@ -388,7 +388,11 @@ mod tests {
         assert!(matches!(listen(&addr, &ListenOptions::default()), Err(SocketError::InUse { .. })));
         drop(live);
         assert!(path.exists(), "closing a listener leaves its file");
-        let (_again, _) = loopback(&text);
+        let mut again = None;
+        crate::assert_soon(&true, || {
+            again = listen(&addr, &ListenOptions::default()).ok();
+            again.is_some()
+        });
         std::fs::remove_file(path).unwrap();
     }
 
@@ -406,9 +410,11 @@ mod tests {
     fn a_refused_connection_is_told_by_the_socket() {
         let (listener, addr) = loopback("127.0.0.1:0");
         drop(listener);
-        let client = connect(&addr).unwrap();
-        super::super::wait_readable(&client, crate::clock::mono_ns() + 5_000_000_000).unwrap();
-        assert_eq!(take_error(&client).unwrap(), Some(libc::ECONNREFUSED));
+        crate::assert_soon(&Some(libc::ECONNREFUSED), || {
+            let client = connect(&addr).unwrap();
+            let _ = super::super::wait_readable(&client, crate::clock::mono_ns() + 100_000_000);
+            take_error(&client).unwrap()
+        });
     }
 
     #[test]

@@ -5,7 +5,7 @@
 pub(crate) mod watching;
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -30,13 +30,21 @@ pub(crate) fn run<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Ended 
     Ended::of(dyno(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
 }
 
+/// A copy of a program, made by a process of its own: a child that another test forks meanwhile would hold a file that this one
+/// writes, which cannot be run before that child is another program.
+pub(crate) fn copy(program: &str, to: &Path) {
+    assert!(Command::new("cp").arg(program).arg(to).status().unwrap().success());
+}
+
 /// Runs it to its end with something on its standard input.
 pub(crate) fn run_with_input<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>, input: &str) -> Ended {
     let mut command = dyno(words);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(input.as_bytes()).unwrap();
+    // Who refuses its words reads nothing.
+    let written = stdin.write_all(input.as_bytes());
+    assert!(written.as_ref().err().is_none_or(|error| error.kind() == ErrorKind::BrokenPipe), "{written:?}");
     drop(stdin);
     Ended::of(child)
 }

@@ -16,7 +16,7 @@ use dyno_sys::socket::{self, Addr, SockOpt, int_option, is_unread, queue, sendin
 use dyno_sys::{Pid, child, proc};
 
 use super::queues::Queues;
-use super::turns::{Far, Turns};
+use super::turns::{End, Far, Turns};
 
 /// Connections that are looked at each time.
 const CONNECTIONS_MAX: usize = 32;
@@ -55,7 +55,7 @@ struct Side {
     opened: Vec<SocketAddr>,
     /// How many they accepted.
     accepted: usize,
-    /// Both ends of all connections, this one first.
+    /// Both ends of the connections that are looked at, this one first.
     pairs: BTreeSet<(SocketAddr, SocketAddr)>,
     each: BTreeMap<u64, Looked>,
 }
@@ -117,8 +117,8 @@ impl Watch {
         let round = self.queued.len();
         self.turns.begin_look();
         let turns = &mut self.turns;
-        let own = self.own.look(round, |inode, far, now| turns.take(inode, far, now));
-        let peers = self.peers.look(round, |_, _, _| {});
+        let own = self.own.look(round, |end, now| turns.take(end, now));
+        let peers = self.peers.look(round, |end, now| turns.take_far(end, now));
         let (listeners, waiting) = self.own.look_at_listeners(&mut self.queues);
         let (unix, at_unix) = self.queues.look(self.pid);
         if own.looks > 0 || listeners + unix > 0 {
@@ -133,7 +133,7 @@ impl Watch {
     fn list(&mut self) {
         self.own.list(&mut |_line| true);
         let ours = &self.own.pairs;
-        // A peer has connections to others, too.
+        // A peer has connections to others, too, and to the target more than are looked at.
         self.peers.list(&mut |line| ours.contains(&(line.remote, line.local)));
         let pids: Vec<Pid> = self.own.processes.iter().map(|process| process.pid).collect();
         self.queues.list(&pids);
@@ -216,8 +216,6 @@ impl Side {
         let pids: Vec<Pid> = self.processes.iter().map(|process| process.pid).collect();
         let mut all = connections::held(&pids);
         all.iter_mut().for_each(|(_, held)| held.retain(|one| one.listens() || wanted(&one.line)));
-        let connections = all.iter().flat_map(|(_, held)| held).filter(|one| !one.listens());
-        self.pairs = connections.map(|one| (one.line.local, one.line.remote)).collect();
         let sockets = || all.iter().flat_map(|(_, held)| held);
         let listeners = sockets().filter(|one| one.listens());
         self.ports = listeners.map(|one| one.line.local.port()).collect();
@@ -240,6 +238,8 @@ impl Side {
             let chosen = accepted.into_iter().take(of_accepted).chain(opened.into_iter().take(of_opened));
             process.connections = chosen.collect();
         }
+        let looked_at = self.processes.iter().flat_map(|process| &process.connections);
+        self.pairs = looked_at.map(|(one, _)| (one.line.local, one.line.remote)).collect();
     }
 
     /// Looks at all of their listeners: how many there are, and how many connections wait in all.
@@ -257,7 +257,7 @@ impl Side {
     }
 
     /// Looks at all of their connections, and tells each.
-    fn look(&mut self, round: usize, mut told: impl FnMut(u64, Far, &socket::Sending)) -> Sending {
+    fn look(&mut self, round: usize, mut told: impl FnMut(&End, &socket::Sending)) -> Sending {
         let mut seen = Sending::default();
         for process in &self.processes {
             for (one, far) in &process.connections {
@@ -266,8 +266,9 @@ impl Side {
                 let copy = File::from(copy);
                 let Ok(inode) = copy.metadata().map(|data| data.ino()) else { continue };
                 // Its number may be another connection's by now.
-                let far = if inode == one.line.inode { Some(*far) } else { self.far(&copy) };
-                let Some(far) = far else { continue };
+                let listed = End { inode, local: one.line.local, remote: one.line.remote, far: *far };
+                let end = if inode == one.line.inode { Some(listed) } else { self.end(inode, &copy) };
+                let Some(end) = end else { continue };
                 let nodelay = int_option(&copy, SockOpt::NoDelay).unwrap_or(0) != 0;
                 // With TCP_NODELAY nothing is kept for an acknowledgement: what is unsent goes at once.
                 let held = now.waits_for_acknowledgement() && !nodelay;
@@ -276,20 +277,20 @@ impl Side {
                 seen.without_nodelay += u64::from(held);
                 let unread = is_unread(&copy).is_ok_and(|unread| unread).then_some(round);
                 self.each.entry(inode).or_default().take(unread, now.received, held);
-                told(inode, far, &now);
+                told(&end, &now);
             }
         }
         seen
     }
 
-    /// Who is at the far end of a connection that was not listed.
-    fn far(&self, connection: &File) -> Option<Far> {
+    /// A connection that was not listed.
+    fn end(&self, inode: u64, connection: &File) -> Option<End> {
         let (Ok(Addr::Tcp(local)), Ok(Addr::Tcp(remote))) =
             (socket::local_addr(connection), socket::peer_addr(connection))
         else {
             return None;
         };
-        Some(Far::of(&self.ports, local, remote))
+        Some(End { inode, local, remote, far: Far::of(&self.ports, local, remote) })
     }
 }
 
@@ -353,7 +354,7 @@ mod tests {
         assert!(matches!(asked.1, Far::Server(_)));
         asked.0.fd = other.as_raw_fd();
         let mut told = Vec::new();
-        side.look(0, |inode, far, _| told.push((inode, far == Far::Client)));
+        side.look(0, |end, _| told.push((end.inode, end.far == Far::Client)));
         told.sort_unstable();
         let mut wanted = vec![(listed_inode, true), (inode_of(&other), true)];
         wanted.sort_unstable();

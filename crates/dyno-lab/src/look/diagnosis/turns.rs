@@ -25,10 +25,21 @@ impl Far {
     }
 }
 
+/// A connection, as the process sees it that holds this end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct End {
+    pub(super) inode: u64,
+    pub(super) local: SocketAddr,
+    pub(super) remote: SocketAddr,
+    pub(super) far: Far,
+}
+
 /// All connections that were looked at, by inode.
 #[derive(Default)]
 pub(super) struct Turns {
     each: BTreeMap<u64, Turn>,
+    /// Their inodes, by local and remote address.
+    by_ends: BTreeMap<(SocketAddr, SocketAddr), u64>,
     looked: u32,
     /// Connections over all lists: accepted, and opened.
     accepted: u64,
@@ -69,16 +80,28 @@ struct Segments {
 /// How much more often one side has to have acknowledged without a word for it to be told by that whose turn it is.
 const BARE_RATIO: u32 = 2;
 
+/// What nobody has answered for so long has been acknowledged: after some 40 ms (`TCP_ATO_MIN`) and a few ticks.
+const ACKNOWLEDGED_MS: u32 = 60;
+
 impl Turn {
     /// Who had spoken last where both had within one tick, by who acknowledges without a word: the kernel does so for one who
-    /// has nothing to say for some 40 ms (`TCP_ATO_MIN`), while who answers at once acknowledges with the answer. It is that
-    /// one's turn.
+    /// has nothing to say for some 40 ms, while who answers at once acknowledges with the answer. It is that one's turn. What
+    /// is said in several pieces is acknowledged without a word at once, too. That tells nothing, but where both have been silent
+    /// for long and the other one has acknowledged nothing: then that one has nothing to answer.
     fn within_a_tick(&self) -> Speaker {
-        let received = self.last.bare_received.wrapping_sub(self.first.bare_received);
-        let sent = self.last.bare_sent.wrapping_sub(self.first.bare_sent);
+        let over = |of: fn(&Segments) -> u32| of(&self.last).wrapping_sub(of(&self.first));
+        let (received, sent) = (over(|all| all.bare_received), over(|all| all.bare_sent));
+        let (said, heard) = (over(|all| all.sent), over(|all| all.received));
+        let is_long = self.looks.iter().any(|look| {
+            look.speaker == Speaker::Either && look.since_own_ms.min(look.since_peer_ms) >= ACKNOWLEDGED_MS
+        });
+        let is_more = |one: u32, pieces: u32, other: u32| {
+            let without = if is_long && other == 0 { one } else { one.saturating_sub(pieces) };
+            without > BARE_RATIO.saturating_mul(other)
+        };
         match () {
-            () if received > BARE_RATIO.saturating_mul(sent) => Speaker::Own,
-            () if sent > BARE_RATIO.saturating_mul(received) => Speaker::Peer,
+            () if is_more(received, said.saturating_sub(heard), sent) => Speaker::Own,
+            () if is_more(sent, heard.saturating_sub(said), received) => Speaker::Peer,
             () => Speaker::Either,
         }
     }
@@ -143,7 +166,9 @@ impl Turns {
     }
 
     /// One was looked at.
-    pub(super) fn take(&mut self, inode: u64, far: Far, now: &socket::Sending) {
+    pub(super) fn take(&mut self, end: &End, now: &socket::Sending) {
+        let End { inode, local, remote, far } = *end;
+        self.by_ends.insert((local, remote), inode);
         let last = Segments {
             sent: now.segments_sent,
             received: now.segments_received,
@@ -156,6 +181,18 @@ impl Turns {
         let (since_own_ms, since_peer_ms) = (now.sent_ms, now.received_ms);
         let speaker = now.last_speaker();
         turn.looks.push(Look { round: self.looked, speaker, since_own_ms, since_peer_ms });
+    }
+
+    /// The far end of one was looked at in the same round, whose kernel is ours: what it said last has not been acknowledged,
+    /// so it has spoken after the target has.
+    pub(super) fn take_far(&mut self, end: &End, now: &socket::Sending) {
+        let inode = self.by_ends.get(&(end.remote, end.local));
+        let turn = inode.and_then(|inode| self.each.get_mut(inode));
+        let Some(look) = turn.and_then(|turn| turn.looks.last_mut()) else { return };
+        let is_of_now = look.round == self.looked;
+        if is_of_now && look.speaker == Speaker::Either && now.unacknowledged > 0 {
+            look.speaker = Speaker::Peer;
+        }
     }
 
     /// What was seen of the connections to an address: looks, those at which its answer was waited for, at how many of them at
@@ -221,8 +258,18 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const SERVER: Far =
-        Far::Server(SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9_000));
+    fn at(port: u16) -> SocketAddr {
+        SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), port)
+    }
+
+    /// One that the target accepted from such a port, and one that it opened.
+    fn client(port: u16) -> End {
+        End { inode: port.into(), local: at(80), remote: at(port), far: Far::Client }
+    }
+
+    fn server(port: u16) -> End {
+        End { inode: port.into(), local: at(port), remote: at(9_000), far: Far::Server(at(9_000)) }
+    }
 
     fn spoke(own: bool, segments: u32) -> socket::Sending {
         let (sent_ms, received_ms) = if own { (10, 30) } else { (30, 10) };
@@ -245,12 +292,11 @@ mod tests {
                 segments_received: received,
                 ..spoke(true, 0)
             };
-            turns.take(1, Far::Client, &of(segment / 2, segment));
-            turns.take(2, Far::Client, &of(segment / 2, segment));
-            turns.take(3, SERVER, &of(asked, asked / 2));
+            turns.take(&client(1), &of(segment / 2, segment));
+            turns.take(&client(2), &of(segment / 2, segment));
+            turns.take(&server(3), &of(asked, asked / 2));
         }
-        let Far::Server(remote) = SERVER else { unreachable!() };
-        let asked = turns.at(remote, Asked { connections: 4.0, ..Asked::default() });
+        let asked = turns.at(at(9_000), Asked { connections: 4.0, ..Asked::default() });
         let serving = turns.serving().unwrap();
         assert_eq!((asked.sent_per_s.round(), serving.received_per_s.round()), (20_000.0, 800.0));
     }
@@ -263,13 +309,13 @@ mod tests {
         turns.listed(40, 10);
         for look in 0..10 {
             turns.begin_look();
-            turns.take(1, Far::Client, &spoke(look == 5, look));
-            turns.take(2, Far::Client, &spoke(false, 7));
-            turns.take(3, SERVER, &spoke(look != 5, look));
+            turns.take(&client(1), &spoke(look == 5, look));
+            turns.take(&client(2), &spoke(false, 7));
+            turns.take(&server(3), &spoke(look != 5, look));
             // A log, to which nobody says anything.
-            turns.take(5, SERVER, &spoke(true, 1));
+            turns.take(&server(5), &spoke(true, 1));
             if look < 5 {
-                turns.take(4, Far::Client, &spoke(false, 1));
+                turns.take(&client(4), &spoke(false, 1));
             }
         }
         let serving = turns.serving().unwrap();
@@ -279,8 +325,7 @@ mod tests {
             serving.awaiting, 9.5,
             "of two connections, one of which is asked once more and once less"
         );
-        let Far::Server(remote) = SERVER else { unreachable!() };
-        let asked = turns.at(remote, Asked { connections: 1.0, ..Asked::default() });
+        let asked = turns.at(at(9_000), Asked { connections: 1.0, ..Asked::default() });
         assert_eq!((asked.looks, asked.looks_awaiting, asked.awaited_ms), (20, 9, 10.0));
         assert_eq!((asked.most_awaiting, asked.rounds), (1, 10));
         assert_eq!(Turns::default().serving(), None);
@@ -301,11 +346,10 @@ mod tests {
                 let at_once = socket::Sending { segments_sent, segments_received, ..Default::default() };
                 let (bare_sent, bare_received) = (bare_sent * look, bare_received * look);
                 let now = socket::Sending { sent_ms: 12, received_ms: 12, acknowledged_ms: 12, ..at_once };
-                turns.take(1, Far::Client, &socket::Sending { bare_sent, bare_received, ..now });
-                turns.take(2, SERVER, &socket::Sending { bare_sent, bare_received, ..now });
+                turns.take(&client(1), &socket::Sending { bare_sent, bare_received, ..now });
+                turns.take(&server(2), &socket::Sending { bare_sent, bare_received, ..now });
             }
-            let Far::Server(remote) = SERVER else { unreachable!() };
-            let asked = turns.at(remote, Asked { connections: 1.0, ..Asked::default() });
+            let asked = turns.at(at(9_000), Asked { connections: 1.0, ..Asked::default() });
             let serving = turns.serving().unwrap();
             (asked.looks_awaiting, asked.awaited_ms, serving.looks_owed, serving.awaiting)
         };
@@ -313,5 +357,53 @@ mod tests {
         assert_eq!(looked(1, 0), (0, 0.0, 10, 0.0), "it is answered at once and rests");
         let counted_at_most = (0, 0.0, 10, 1.0);
         assert_eq!([looked(0, 0), looked(1, 1), looked(1, 2)], [counted_at_most; 3], "nothing tells");
+    }
+
+    /// WEBrick and others send head and body one after the other. Planted faults: pieces not asked (owed: 0); long silence not
+    /// asked (owed: 10); nor whether the other one has acknowledged something (owed: 0).
+    #[test]
+    fn acknowledgements_of_pieces_do_not_tell_whose_turn_it_is_but_long_silence_does() {
+        let owed = |since_ms: u32, bare_sent: u32| {
+            let mut turns = Turns::default();
+            turns.listed(1, 0);
+            for look in 0..10 {
+                turns.begin_look();
+                let since_ms = if look == 5 { since_ms } else { 12 };
+                let (sent_ms, received_ms, acknowledged_ms) = (since_ms, since_ms, since_ms);
+                let (segments_sent, segments_received) = (2 * look, look);
+                let (bare_sent, bare_received) = (bare_sent * u32::from(look > 4), look);
+                let rest = socket::Sending::default();
+                let now =
+                    socket::Sending { bare_sent, bare_received, segments_sent, segments_received, ..rest };
+                turns.take(&client(1), &socket::Sending { sent_ms, received_ms, acknowledged_ms, ..now });
+            }
+            turns.serving().unwrap().looks_owed
+        };
+        assert_eq!([owed(12, 0), owed(70, 0), owed(70, 1)], [10, 0, 10]);
+    }
+
+    /// Planted faults: the far end not asked (owed: 0); what it said in an earlier round, or before the target did, counts; the ends
+    /// the same way round.
+    #[test]
+    fn what_a_far_end_on_this_machine_has_said_unacknowledged_came_last() {
+        let owed = |of: u32, tick_ms: u32, far: End| {
+            let mut turns = Turns::default();
+            turns.listed(1, 0);
+            for look in 0..10 {
+                turns.begin_look();
+                let segments =
+                    socket::Sending { segments_sent: look, segments_received: look, ..Default::default() };
+                let now = socket::Sending { sent_ms: 12, received_ms: 12, acknowledged_ms: 12, ..segments };
+                if look < of {
+                    let received_ms = 12 + tick_ms;
+                    turns.take(&client(1), &socket::Sending { bare_received: look, received_ms, ..now });
+                }
+                turns.take_far(&far, &socket::Sending { unacknowledged: u32::from(look != 4), ..now });
+            }
+            turns.serving().unwrap().looks_owed
+        };
+        let far = End { inode: 7, local: at(1), remote: at(80), far: Far::Server(at(80)) };
+        assert_eq!([owed(10, 0, far), owed(5, 0, far), owed(10, 4, far)], [9, 4, 0]);
+        assert_eq!(owed(10, 0, client(1)), 0, "another connection");
     }
 }

@@ -26,6 +26,8 @@ pub(super) struct Loop {
     written: Vec<Vec<Register>>,
     /// Whether a value goes on from turn to turn.
     carries: bool,
+    /// Registers that nothing in the loop writes and that held the same value nearly each time it was seen.
+    constants: Vec<(Register, i64)>,
 }
 
 /// One place in memory that the loop reads or writes each time round.
@@ -65,6 +67,11 @@ const COMPRESSED_BYTES: u64 = 4;
 const UNMOVED_MIN: f64 = 0.9;
 const UNMOVED_SEEN_MIN: usize = 8;
 
+/// How often a register was seen with one value for that to be its value all the time.
+const CONSTANT_SEEN_MIN: usize = 8;
+/// What a register holds that is further than this is no step.
+const STEP_BYTES_MAX: u64 = 1 << 30;
+
 /// Of each thread the address that it was nearly always seen with, if there is one.
 fn unmoved(found: Vec<(&Registers, u64)>) -> Vec<(&Registers, u64)> {
     let mut of_threads = BTreeMap::<u32, BTreeMap<u64, usize>>::new();
@@ -89,7 +96,28 @@ impl Loop {
         let accesses = way.iter().enumerate().flat_map(|(at, one)| accesses(&mut info, at, one)).collect();
         let written = way.iter().map(|instruction| written(&mut info, instruction)).collect();
         let carries = carries(&mut info, &way);
-        Some(Loop { instructions: way, accesses, written, carries })
+        let mut all = Loop { instructions: way, accesses, written, carries, constants: Vec::new() };
+        all.constants = all.constants(&spot.seen);
+        Some(all)
+    }
+
+    /// Registers that nothing in it writes, with what they held: the length of a row, say.
+    fn constants(&self, seen: &[Registers]) -> Vec<(Register, i64)> {
+        let held = |at: usize| {
+            let mut values = BTreeMap::<u64, usize>::new();
+            seen.iter()
+                .filter_map(|one| one.values.get(at))
+                .for_each(|value| *values.entry(*value).or_default() += 1);
+            values.into_iter().max_by_key(|(_, times)| *times)
+        };
+        let all = GENERAL.iter().enumerate().filter(|(_, register)| !self.is_written(**register));
+        all.filter_map(|(at, register)| {
+            let (value, times) = held(at)?;
+            let is_same = times >= CONSTANT_SEEN_MIN && times as f64 >= UNMOVED_MIN * seen.len() as f64;
+            let value = value.cast_signed();
+            (is_same && value.unsigned_abs() <= STEP_BYTES_MAX).then_some((*register, value))
+        })
+        .collect()
     }
 
     /// Where it begins.
@@ -206,7 +234,7 @@ impl Loop {
         for (instruction, _) in
             self.instructions.iter().zip(&self.written).filter(|(_, written)| written.contains(&register))
         {
-            let by = constant_step(instruction, register)?;
+            let by = constant_step(instruction, register, &self.constants)?;
             step = Some(step.unwrap_or(0) + by);
         }
         step.filter(|by| *by != 0)
@@ -524,13 +552,32 @@ fn comes_from(flows: &[Flow], at: usize, origin: usize, seen: &mut BTreeSet<usiz
     })
 }
 
-/// `add r, 16`, `sub r, 8`, `inc r`, `dec r`, `lea r, [r+16]`.
-fn constant_step(instruction: &Instruction, register: Register) -> Option<i64> {
+/// `add r, 16`, `sub r, 8`, `inc r`, `dec r`, `lea r, [r+16]`; and the same with a register that is one of `constants` in place
+/// of the number, as in `add r, s` and `lea r, [r+s*8]`.
+fn constant_step(
+    instruction: &Instruction,
+    register: Register,
+    constants: &[(Register, i64)],
+) -> Option<i64> {
     let own =
         instruction.op0_kind() == OpKind::Register && instruction.op0_register().full_register() == register;
-    let constant = || (instruction.op_count() == 2).then(|| immediate(instruction)).flatten();
-    let lea =
-        instruction.memory_base().full_register() == register && instruction.memory_index() == Register::None;
+    let held = |register: Register| {
+        let mut of_it = constants.iter().filter(|(one, _)| *one == register.full_register());
+        of_it.next().map(|(_, value)| *value)
+    };
+    let by_register = || {
+        let whole = instruction.op1_kind() == OpKind::Register && instruction.op1_register().size() == 8;
+        whole.then(|| held(instruction.op1_register())).flatten()
+    };
+    let constant =
+        || (instruction.op_count() == 2).then(|| immediate(instruction).or_else(by_register)).flatten();
+    let (base, index) = (instruction.memory_base().full_register(), instruction.memory_index());
+    let lea = base == register && index == Register::None;
+    let by_index = || match index.full_register() {
+        index if base == register => Some(held(index)? * i64::from(instruction.memory_index_scale())),
+        index if index == register && instruction.memory_index_scale() == 1 => held(base),
+        _ => None,
+    };
     match instruction.mnemonic() {
         _ if !own => None,
         Mnemonic::Add => constant(),
@@ -538,6 +585,7 @@ fn constant_step(instruction: &Instruction, register: Register) -> Option<i64> {
         Mnemonic::Inc => Some(1),
         Mnemonic::Dec => Some(-1),
         Mnemonic::Lea if lea => Some(instruction.memory_displacement64().cast_signed()),
+        Mnemonic::Lea => Some(by_index()? + instruction.memory_displacement64().cast_signed()),
         _ => None,
     }
 }
@@ -582,11 +630,15 @@ fn address(access: &Access, seen: &Registers) -> Option<u64> {
     Some(value(access.base)?.wrapping_add(index).wrapping_add(access.displacement))
 }
 
+/// The registers in [`Registers::values`], in their order.
+const GENERAL: [Register; 16] = {
+    use Register::{R8, R9, R10, R11, R12, R13, R14, R15, RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP};
+    [RAX, RBX, RCX, RDX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15]
+};
+
 /// Place of a register in [`Registers::values`].
 fn order(register: Register) -> Option<usize> {
-    use Register::{R8, R9, R10, R11, R12, R13, R14, R15, RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP};
-    let order = [RAX, RBX, RCX, RDX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15];
-    order.iter().position(|one| *one == register)
+    GENERAL.iter().position(|one| *one == register)
 }
 
 #[cfg(test)]
@@ -716,6 +768,36 @@ mod tests {
         assert_eq!((around(vectors).walk(), around(vectors).skips(64)), (Walk::Stride(128), None));
         assert_eq!(around(COLUMNS).skips(64), Some(16_000));
         assert_eq!(around(ROWS).skips(64), None);
+    }
+
+    /// `s += a[i * n + j]`, where n is known when it runs. Planted faults: a register is never a step; nor is it by `lea`, or is so without
+    /// its scale; whatever it held once is its value.
+    #[test]
+    fn a_step_by_what_a_register_holds_is_a_step_where_it_holds_that_all_the_time() {
+        const BY_ADD: (&str, u64) = (
+            "4885d27e2b488d0c8f48c1e60231c031ff0f1f80000000004c63014883c0014801f14c01c74839c275ee4889f8c3",
+            0x1f,
+        );
+        const BY_LEA: (&str, u64) = ("488b01488d0cf14801c24839f975f1", 0x7);
+        let walk = |(code, offset): (&str, u64), of: &dyn Fn(u64) -> u64| {
+            let held = |at: u64| {
+                let mut values = [0; 16];
+                (values[2], values[4]) = (0x7000_0000 + at * 8_000, of(at));
+                Registers { tid: 1, pid: 1, values }
+            };
+            let spot = HotSpot {
+                address: 0x40_0000 + offset,
+                code_at: 0x40_0000,
+                code: code.to_owned(),
+                seen: (0..16).map(held).collect(),
+                ..HotSpot::default()
+            };
+            Loop::around(&spot).unwrap().walk()
+        };
+        assert_eq!(walk(BY_ADD, &|_| 8_000), Walk::Stride(8_000));
+        assert_eq!(walk(BY_LEA, &|_| 1_000), Walk::Stride(8_000));
+        assert_eq!(walk(BY_ADD, &|at| 8 * at), Walk::Scattered, "a sieve");
+        assert_eq!(walk(BY_ADD, &|_| 0x7f00_0000_0000), Walk::Scattered, "no step is so wide");
     }
 
     #[test]

@@ -275,6 +275,10 @@ mod tests {
             ("main;work;memcpy", Class::Copying),
             ("main;work;snprintf;__vsnprintf_internal", Class::Formatting),
             ("main;work;std::ostream::_M_insert<long>(long);malloc", Class::Formatting),
+            (
+                "main.main;encoding/json.(*Encoder).Encode;bytes.(*Buffer).Write;runtime.memmove",
+                Class::Formatting,
+            ),
             ("main;work;asm_exc_page_fault_[k];clear_page_erms_[k]", Class::PageFaults),
             ("main;work;munmap;__x64_sys_munmap_[k];unmap_region_[k]", Class::PageFaults),
         ] {
@@ -285,6 +289,18 @@ mod tests {
             shares("main.write;runtime.morestack;runtime.newstack;runtime.copystack", 15),
             Some(Class::AllocationChurn)
         );
+    }
+
+    /// Planted fault: whatever lies below a formatter formats.
+    #[test]
+    fn what_a_writer_does_with_text_is_its_own_work() {
+        for stack in [
+            "main.main;encoding/json.(*Encoder).Encode;compress/gzip.(*Writer).Write;compress/flate.(*compressor).deflate",
+            "main;core::fmt::write;<flate2::gz::write::GzEncoder<W> as std::io::Write>::write;deflate",
+        ] {
+            let classes = Scene::new(&[10.0]).on("main;work", 60).on(stack, 40).classes();
+            assert_eq!(classes, [], "{stack}");
+        }
     }
 
     #[test]

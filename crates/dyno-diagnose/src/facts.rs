@@ -454,11 +454,21 @@ fn cost(frames: &[&Frame]) -> Cost {
     }
     match () {
         () if user(names::STACK_GROWTH) => Cost::StackGrowth,
-        () if user(names::FORMAT) => Cost::Format,
+        () if formats(frames) => Cost::Format,
         () if user(names::ALLOCATOR) => Cost::Allocation,
         () if near(names::COPY) => Cost::Copy,
         () => Cost::Own,
     }
+}
+
+/// Whether it makes text; and does not do what a writer does with the text that it was handed: compress it, say.
+fn formats(frames: &[&Frame]) -> bool {
+    let writes = |name: &str| names::is(name, names::WRITER) && !names::is(name, names::BUFFER);
+    let first = frames.iter().filter(|frame| frame.origin == Origin::User).find_map(|frame| {
+        let formats = names::is(&frame.name, names::FORMAT);
+        (formats || writes(&frame.name)).then_some(formats)
+    });
+    first.unwrap_or(false)
 }
 
 fn kernel_cost(kernel: impl Fn(&[&str]) -> bool, user: impl Fn(&[&str]) -> bool) -> Cost {

@@ -14,6 +14,10 @@ use super::names;
 
 /// Of the time in which somebody waits there, the part in which all do, from which on they wait for work.
 const ALL_MIN: f64 = 0.3;
+/// The same as a part of what chance says of workers that know nothing of each other, and the least that proves anything: of those of
+/// which n work at a time on average, none does for exp(-n) of the time. A holder does not wait.
+const OF_CHANCE: f64 = 0.5;
+const ALL_LEAST: f64 = 0.1;
 /// A shorter part of the window proves nothing, and of a long one a tenth of a second proves as much: where threads wait so
 /// often that no more is kept, it holds thousands of waits.
 const WINDOW_MIN: f64 = 0.1;
@@ -116,16 +120,22 @@ impl Idle {
 
     /// Threads that do something, on average: those that wait neither for a turn nor for an event.
     fn busy(&self) -> f64 {
+        self.busy_of(|_| true)
+    }
+
+    fn busy_of(&self, is_one: impl Fn(u32) -> bool) -> f64 {
         let of = |(tid, (from, to)): (&u32, &(u64, u64))| {
             let waited = self.stretches.get(tid).into_iter().flatten().map(|one| one.to - one.from);
             1.0 - waited.sum::<u64>() as f64 / (to - from).max(1) as f64
         };
-        self.known.iter().map(of).sum()
+        self.known.iter().filter(|(tid, _)| is_one(**tid)).map(of).sum()
     }
 
     /// Whether these threads often wait all at once.
     pub(super) fn wait_for_work(&self, tids: &BTreeSet<u32>) -> bool {
-        self.all_at_once(tids).is_some_and(|share| share >= ALL_MIN)
+        let by_chance = (-self.busy_of(|tid| tids.contains(&tid))).exp();
+        let enough = (OF_CHANCE * by_chance).clamp(ALL_LEAST, ALL_MIN);
+        self.all_at_once(tids).is_some_and(|share| share >= enough)
     }
 
     /// Of the time in which one of them is at a lock, the part in which all of them wait.
@@ -277,6 +287,24 @@ mod tests {
         let pool = [(0, 0, 10, None), (0, 10, 100, LOCK), (1, 0, 90, LOCK), (1, 90, 100, None)];
         assert_eq!(share(&pool), Some(0.8));
         assert!(Idle::of(&profile(&pool), 0.0).wait_for_work(&BTreeSet::from([1, 2, 77])));
+    }
+
+    /// Workers with more to do, of which nobody works for a sixth of the time. Planted fault: always three tenths.
+    #[test]
+    fn the_more_workers_work_the_more_seldom_all_of_them_wait() {
+        let spans = |rest: u64| {
+            let works = |from, to| [(0, from, to, None), (1, from, to, None)];
+            let waits = |from, to| [(0, from, to, LOCK), (1, from, to, LOCK)];
+            [works(0, 40), waits(40, 40 + rest)]
+                .concat()
+                .into_iter()
+                .chain([(0, 40 + rest, 100, None), (1, 40 + rest, 100, LOCK)])
+        };
+        let waits_for_work = |rest: u64| {
+            let all: Vec<_> = spans(rest).collect();
+            Idle::of(&profile(&all), 0.0).wait_for_work(&BTreeSet::from([1, 2]))
+        };
+        assert_eq!([waits_for_work(14), waits_for_work(3)], [true, false]);
     }
 
     /// A database's row is locked by a session whose client takes its time: it waits for its next word as for any other.

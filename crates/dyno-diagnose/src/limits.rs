@@ -322,9 +322,16 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
     let asking_ns: u64 = asking.iter().map(|(_, ns)| ns).sum();
     let (foreign, steal) = (share(host.foreign_ns.saturating_sub(asking_ns)), share(host.steal_ns));
     let delay = delay(facts);
-    let felt = delay.is_none_or(|delay| delay >= DELAY_MIN);
+    // It waits for its peers as well, and for its own threads where more of them are busy than there are CPUs.
+    let busy = facts.seen.threads.iter().filter(|thread| run_share(facts, thread) >= BUSY_MIN).count();
+    let own_ns = if busy > host.cpus as usize { facts.seen.process.cpu_ns } else { 0 };
+    let foreign_ns = host.foreign_ns.saturating_sub(asking_ns);
+    let used_ns = foreign_ns + host.peers_ns + asking_ns + own_ns;
+    let by_others = foreign_ns as f64 / used_ns.max(1) as f64;
+    let felt = delay.is_none_or(|delay| delay * by_others >= DELAY_MIN);
     let waited = delay.map_or_else(String::new, |delay| {
-        format!("; its threads waited {} of their time for a CPU", percent(delay))
+        let threads = format!("; its threads waited {} of their time for a CPU", percent(delay));
+        format!("{threads}, {} of it because of others", percent(by_others))
     });
     let text = format!(
         "others used {} of its CPUs' time, the hypervisor {}{waited}",
@@ -340,7 +347,7 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
         let peers = share(host.peers_ns + asking_ns);
         if peers < FOREIGN_MIN {
             // Both are needed: what falls shorter decides.
-            let felt = delay.map_or(f64::INFINITY, |delay| delay / DELAY_MIN);
+            let felt = delay.map_or(f64::INFINITY, |delay| delay * by_others / DELAY_MIN);
             let others = if foreign / FOREIGN_MIN <= felt {
                 (foreign, FOREIGN_MIN)
             } else {
@@ -363,15 +370,12 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
     )
 }
 
-/// Share of the threads' time in which they could run and got no CPU; `None` where the target alone has more busy threads
-/// than CPUs: then they wait for each other.
+/// Share of the threads' time in which they could run and got no CPU; `None` where none did either.
 fn delay(facts: &Facts<'_>) -> Option<f64> {
     let threads = &facts.seen.threads;
-    let busy = threads.iter().filter(|thread| run_share(facts, thread) >= BUSY_MIN).count();
     let run: u64 = threads.iter().map(|thread| thread.run_ns).sum();
     let wait: u64 = threads.iter().map(|thread| thread.wait_ns).sum();
-    let alone = busy <= facts.seen.host.cpus as usize && run + wait > 0;
-    alone.then(|| wait as f64 / (run + wait) as f64)
+    (run + wait > 0).then(|| wait as f64 / (run + wait) as f64)
 }
 
 /// The cgroup's CPU quota holds the server back.
@@ -569,6 +573,26 @@ mod tests {
         assert_eq!(left_over.classes(), [], "nobody waited for a CPU");
         let stolen = Scene::new(&[8.0]).on("main;work", 100).with(|seen| seen.host.steal_ns = 2 * S);
         assert_eq!(stolen.classes(), [Class::NoisyNeighbor]);
+    }
+
+    /// Planted faults: more busy threads than CPUs are held up by whoever is there; its own peers hold up nobody.
+    #[test]
+    fn who_waits_for_its_own_threads_and_peers_does_not_wait_for_neighbours() {
+        let crowded = |own: f64, foreign_s: u64, peers_s: u64| {
+            Scene::new(&[own; 4]).on("main;work", 100).with(|seen| {
+                (seen.host.foreign_ns, seen.host.peers_ns) = (foreign_s * S, peers_s * S);
+                seen.threads.iter_mut().for_each(|thread| thread.wait_ns = 3 * S / 2);
+            })
+        };
+        let is_told = |scene: Scene| scene.classes().contains(&Class::NoisyNeighbor);
+        assert!(!is_told(crowded(4.4, 2, 0)) && is_told(crowded(2.4, 10, 0)));
+        let of_one = |foreign_s: u64, peers_s: u64| {
+            Scene::new(&[7.0]).on("main;work", 100).with(|seen| {
+                (seen.host.foreign_ns, seen.host.peers_ns) = (foreign_s * S, peers_s * S);
+                seen.threads[0].wait_ns = S;
+            })
+        };
+        assert!(!is_told(of_one(2, 9)) && is_told(of_one(9, 2)));
     }
 
     #[test]

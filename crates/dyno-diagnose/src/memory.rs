@@ -183,6 +183,12 @@ fn takes_one_of_each_row(hot: &Hot<'_>) -> bool {
     is_spread(hot.code.reads_of_rows(&hot.spot.seen), ROWS_BYTES_MIN)
 }
 
+/// Whether all that it reads stays in the second cache, as far as that was seen.
+fn is_narrow(hot: &Hot<'_>) -> bool {
+    let (addresses, _, span) = spread(hot.code.reads(&hot.spot.seen));
+    addresses >= ADDRESSES_MIN && span < ROWS_BYTES_MIN
+}
+
 fn is_spread(sampled: Vec<u64>, bytes_min: u64) -> bool {
     let (addresses, pages, span) = spread(sampled);
     addresses >= ADDRESSES_MIN && pages as f64 >= SCATTERED_MIN * addresses as f64 && span >= bytes_min
@@ -208,7 +214,7 @@ pub(super) fn cache_misses(facts: &Facts<'_>) -> Outcome {
     if facts.loops.is_empty() {
         return facts.no_loops(NO_CODE);
     }
-    let strides = |hot: &Hot<'_>| hot.code.skips(LINE_BYTES).is_some();
+    let strides = |hot: &Hot<'_>| hot.code.skips(LINE_BYTES).is_some() && !is_narrow(hot);
     let skips = |hot: &Hot<'_>| strides(hot) || takes_one_of_each_row(hot);
     let share = facts.loop_share(skips);
     let Some(hottest) = facts.hottest(skips).filter(|_| share >= LOOP_SHARE_MIN) else {
@@ -430,6 +436,21 @@ mod tests {
         let table = |code| Scene::new(&[10.0]).on("main;work", 100).hot(code, 0.9, vec![]).classes();
         assert_eq!(table(COLUMNS), [Class::CacheMissesSuspected]);
         assert_eq!(table(ROWS), []);
+    }
+
+    /// Bodies of a simulation, one after another. Planted fault: however few they are (`is_narrow` that is never so).
+    #[test]
+    fn steps_over_lines_of_a_table_that_fits_the_second_cache_miss_nothing() {
+        let table = |bytes: u64| {
+            let held = |at: u64| {
+                let mut values = [0; 16];
+                values[0] = 0x7000_0000 + at * bytes / 32;
+                Registers { tid: 1, pid: 1, values }
+            };
+            let seen = (0..32).map(held).collect::<Vec<_>>();
+            Scene::new(&[10.0]).on("main;work", 100).hot(COLUMNS, 0.9, seen).classes()
+        };
+        assert_eq!((table(64 << 20), table(1 << 20)), (vec![Class::CacheMissesSuspected], vec![]));
     }
 
     /// Rows that lie 16 KB apart, or next to each other. Planted fault: however near they lie (`ROWS_BYTES_MIN` of 0).

@@ -74,7 +74,13 @@ pub(super) const ALLOCATOR: &[&str] = &[
     "_mi_arena*",
     "_mi_os_*",
     "tc_malloc*",
+    "tc_calloc*",
+    "tc_realloc*",
+    "tc_memalign*",
     "tc_free*",
+    "tc_new*",
+    "tc_delete*",
+    "TCMallocInternal*",
     "*tcmalloc::*",
     "__rust_alloc*",
     "__rust_dealloc*",
@@ -269,6 +275,27 @@ pub(super) const FORMAT: &[&str] = &[
     "encoding/xml.Marshal*",
     "encoding/xml.(*printer)*",
     "encoding/xml.*ncode*",
+];
+
+/// Takes bytes that were made, and does with them what it is for.
+pub(super) const WRITER: &[&str] = &[
+    "*).Write",
+    "*).WriteString",
+    "*as std::io::Write>::*",
+    "*as core::io::Write>::*",
+    "*as tokio::io::AsyncWrite>::*",
+];
+
+/// Keeps them as they are.
+pub(super) const BUFFER: &[&str] = &[
+    "bytes.(*Buffer)*",
+    "strings.(*Builder)*",
+    "bufio.(*Writer)*",
+    "*Vec<u8*",
+    "*BufWriter*",
+    "*LineWriter*",
+    "*Cursor*",
+    "*BytesMut*",
 ];
 
 /// Bytes are moved as they are.
@@ -506,6 +533,12 @@ pub(super) const INTERPRETER: &[&str] = &[
     "Builtins_Interpreter*",
     "Interpreter*",
     "sqlite3VdbeExec*",
+    "caml_interprete*",
+    "JS_CallInternal*",
+    "bcEval*",
+    "mrb_vm_exec*",
+    "TEBCresume*",
+    "r_interpret*",
 ];
 
 /// Callers of `take_gil`, where a build hides its name.
@@ -799,6 +832,28 @@ pub(super) const FILES: &[&str] = &[
 
 /// System calls that bring bytes, requests among them.
 pub(super) const CALLS_IN: &[&str] = &["read", "readv", "recvfrom", "recvmsg", "recvmmsg"];
+
+/// System calls that ask about files, or end with them, besides opening, listing and reading.
+pub(super) const CALLS_FOR_FILES: &[&str] = &[
+    "stat",
+    "lstat",
+    "fstat",
+    "statx",
+    "newfstatat",
+    "access",
+    "faccessat*",
+    "readlink*",
+    "getxattr*",
+    "lgetxattr*",
+    "listxattr*",
+    "llistxattr*",
+    "close",
+    "chdir",
+    "fchdir",
+    "fcntl",
+    "lseek",
+    "fadvise64",
+];
 
 /// System calls that give bytes away.
 pub(super) const CALLS_OUT: &[&str] = &[

@@ -58,7 +58,10 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
         return Outcome::Found(draft);
     }
     let waiting = untaken(facts, WAITING_SHARE_MIN);
-    let asleep = asleep(facts, off, waiting.is_some());
+    let asleep = match asleep(facts, off, waiting.is_some()) {
+        asleep if owe(facts, asleep.len()) => asleep,
+        _ => asleep(facts, off, false),
+    };
     let sleepers = asleep.len();
     let workers = off.threads.values().filter(|time| time.run as f64 >= RUNS_MIN * off.window_ns).count();
     // Few threads may sleep for their own reasons, but not while somebody waits to be answered.
@@ -153,6 +156,15 @@ fn processes(off: &OffCpu<'_>, threads: &[(u32, &ThreadTime)]) -> usize {
     those.map(|thread| thread.pid).collect::<BTreeSet<u32>>().len()
 }
 
+/// Of so many workers that wait for others' answers, those that must owe an answer themselves, as far as that is known. A thread
+/// of its own for each connection waits for the next request of its client.
+const OWE_MIN: f64 = 0.5;
+
+fn owe(facts: &Facts<'_>, workers: usize) -> bool {
+    let serving = facts.seen.packets.as_ref().and_then(|packets| packets.serving);
+    serving.is_none_or(|serving| serving.owed() >= OWE_MIN * workers as f64)
+}
+
 /// Threads that sleep most of the time. Work that waits before those is explained; else it may wait for who polls.
 fn asleep<'o>(facts: &Facts<'_>, off: &'o OffCpu<'_>, is_waited_for: bool) -> Vec<(u32, &'o ThreadTime)> {
     let times = || off.threads.iter().map(|(tid, time)| (*tid, time));
@@ -240,7 +252,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::Class;
-    use dyno_record::observation::{Goroutines, Packets, Queue, Sending};
+    use dyno_record::observation::{Goroutines, Packets, Queue, Sending, Serving};
     use dyno_record::profile::WaitClass;
 
     use crate::scene::Scene;
@@ -350,6 +362,13 @@ mod tests {
         assert_eq!(server("recvfrom", 70).classes(), [Class::PoolLimit]);
         let summary = server("recvfrom", 70).diagnosed().findings.remove(0).summary;
         assert!(summary.starts_with("all 4 workers sleep or wait for others' answers"), "{summary}");
+        // A thread of its own for each connection waits for its client. Planted fault: what it owes is not asked.
+        let of_each_connection = |looks_owed: u64| {
+            let serving = Serving { connections: 4.0, looks: 100, looks_owed, ..Serving::default() };
+            let scene = server("recvfrom", 70);
+            scene.with(|seen| seen.packets.as_mut().unwrap().serving = Some(serving)).classes()
+        };
+        assert_eq!((of_each_connection(90), of_each_connection(5)), (vec![Class::PoolLimit], vec![]));
         assert_eq!(server("recvfrom", 10).classes(), [], "nobody waits for it");
         assert_eq!(server("accept4", 70).classes(), [], "they have nothing to do");
     }

@@ -32,6 +32,11 @@ const PIECES_MIN: f64 = 6.0;
 const PIECE_BYTES_MAX: f64 = 1_024.0;
 /// A call that moves a page or more pays for itself.
 const PAYS_BYTES: f64 = 4_096.0;
+/// Calls that look at files for each one that lists a folder, up to which the program goes through folders: each of its files
+/// has to be looked at.
+const LOOKS_PER_LIST_MAX: f64 = 1_000.0;
+/// Reads of a file that is opened on the way: its bytes, and that there are no more.
+const READS_PER_OPEN_MAX: f64 = 4.0;
 /// Share of the working time waited at locks from which their calls are the lock's doing.
 const LOCKS_MIN: f64 = 0.2;
 
@@ -94,6 +99,8 @@ struct Calls {
     per_cpu_s: Option<f64>,
     /// Of all, the share in which a thread slept or that woke one.
     waiting: f64,
+    /// The same of those that look at files while it goes through folders.
+    walking: f64,
     /// The most frequent, per request or second.
     top: Vec<(String, f64)>,
     /// The most frequent of those that came back at once.
@@ -140,6 +147,7 @@ impl Calls {
             units: in_.min(out).min(packets_per_s(seen)),
             per_cpu_s: fastest.filter(|_| cpus > 0.0).map(|rate| rate / cpus),
             waiting: all.filter(|all| *all > 0.0).map_or(0.0, |all| 1.0 - at_once_per_s / all),
+            walking: all.filter(|all| *all > 0.0).map_or(0.0, |all| walking(&sum) / all),
             top,
             top_at_once: top_at_once.map(|(name, rate)| ((*name).to_owned(), *rate)),
             unit: if requests.is_some() { "per request" } else { "per second" },
@@ -181,8 +189,10 @@ impl Calls {
             () if pieces(self.in_, self.out) => ("read", seen.process.reads),
             () => return None,
         };
-        let bytes = bytes_per_call(moved)?;
         let (many, few) = (self.out.max(self.in_), self.out.min(self.in_));
+        // The kernel counts the bytes of read and write alone: what sendto and its like move is not in them.
+        let counted = moved.is_some_and(|moved| moved.calls as f64 / seen.duration_s.max(1e-9) >= many / 2.0);
+        let bytes = bytes_per_call(moved).filter(|_| counted)?;
         let summary = format!(
             "{:.0} calls that {what} {bytes:.0} bytes each for every call in the other direction",
             many / few
@@ -209,7 +219,7 @@ impl Calls {
             None => return None,
         };
         // A call in which a thread sleeps, or that wakes one, is how it waits: it carries nothing and is needed.
-        let rate = self.per_cpu_s? * (1.0 - self.waiting);
+        let rate = self.per_cpu_s? * (1.0 - self.waiting - self.walking);
         // Whoever answers requests with so few calls for each needs them.
         let serves = self.all.is_some_and(|all| all <= CALLS_PER_UNIT_MAX * self.units);
         if serves || share < KERNEL_SHARE_MIN || rate < CALLS_PER_CPU_S_MIN {
@@ -270,6 +280,14 @@ impl Calls {
         }
         Some(Outcome::short(many / most, format!("{most}"), format!("{text}, {many:.1} {kind}")))
     }
+}
+
+/// Calls per second that look at files, where it goes through folders.
+fn walking(sum: &dyn Fn(&[&str]) -> f64) -> f64 {
+    let (lists, opens) = (sum(&["getdents*"]), sum(&["open", "openat*"]));
+    let looks = sum(names::CALLS_FOR_FILES) + lists + opens;
+    let reads = sum(&["read", "pread64"]).min(READS_PER_OPEN_MAX * opens);
+    if looks <= LOOKS_PER_LIST_MAX * lists { looks + reads } else { 0.0 }
 }
 
 /// Requests per second while calls were counted, else while counters ran.
@@ -439,6 +457,34 @@ mod tests {
             assert_eq!(storm(3_000_000).first(), Some(Class::SyscallHeavy), "{call}");
             assert_eq!(storm(9_000).classes(), [], "{call}: each call is dear, there are few of them");
         }
+    }
+
+    /// du, and the same calls on files that it knows already. Planted faults: lists of folders are not asked for, or one is enough; reads
+    /// of one byte belong to it as well.
+    #[test]
+    fn who_goes_through_folders_has_to_look_at_each_file() {
+        let stack = "main;fstatat;entry_SYSCALL_64_[k];__do_sys_newfstatat_[k]";
+        let walker = |lists: u64, reads: u64| {
+            let calls = [("newfstatat", 300_000), ("openat", 10_000), ("getdents64", lists), ("read", reads)];
+            calling(&[(stack, 70), ("main;work", 30)], &calls).classes()
+        };
+        assert_eq!(walker(20_000, 20_000), []);
+        assert_eq!([walker(0, 0), walker(10, 0), walker(20_000, 300_000)], [[Class::SyscallHeavy]; 3]);
+    }
+
+    /// Datagrams by sendto beside words by write. Planted fault: how many calls were counted is not asked.
+    #[test]
+    fn bytes_of_other_calls_say_nothing_of_what_is_sent() {
+        let stacks =
+            [("main;send;do_syscall_64_[k];__x64_sys_sendto_[k];udp_sendmsg_[k]", 80), ("main;work", 20)];
+        let sender = |writes: u64| {
+            let calls = [("sendto", 150_000), ("write", writes), ("recvfrom", 500)];
+            calling(&stacks, &calls).with(|seen| {
+                seen.process.writes = Some(Transfers { calls: writes * 10, bytes: writes * 80 });
+                seen.packets.as_mut().unwrap().connections = 1;
+            })
+        };
+        assert_eq!((sender(10_000).classes(), sender(200_000).first()), (vec![], Some(Class::SyscallHeavy)));
     }
 
     #[test]

@@ -105,6 +105,14 @@ impl Pair {
             run("ip addr add 10.9.0.2/24 dev vB");
             run("ip link set vB up");
         });
+        // Until the kernel has seen the carrier, which it looks at beside, a qdisc drops whatever is sent. The second `up` waits for
+        // that look's lock.
+        let state = || std::fs::read_to_string("/sys/class/net/vA/operstate").unwrap();
+        while state() != "up\n" {
+            assert!(Instant::now() < until, "vA is {}", state());
+            std::thread::yield_now();
+        }
+        run("ip link set vA up");
         run("ip neigh add 10.9.0.2 dev vA lladdr 02:00:00:00:00:02");
         pair.there(|| run("ip link set vB address 02:00:00:00:00:02"));
         pair

@@ -43,7 +43,7 @@ pub(crate) enum What {
 #[derive(Debug, Args)]
 #[command(about = "Lists the specimens: name, language, what diagnosis must name first, what it is.")]
 pub(crate) struct List {
-    /// Print one JSON array instead
+    /// Print one JSON object instead
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -145,7 +145,7 @@ fn biased(case: &Case<'_>) -> Option<String> {
         case.control.is_some_and(|control| control.is_own_pace()) && pause_us * case.per_second <= 1e6;
     if credibility.load_bound == Some(false) && !is_own_pace {
         return Some(
-            "not load-bound: at most requests the target waits for a client, or another process that it waits for, and leaves CPUs free: they are the limit"
+            "not load-bound: at most requests the target waits for a client, a timer or another process, and leaves CPUs free: that is the limit"
                 .to_owned(),
         );
     }

@@ -83,7 +83,7 @@ fn wakes(seen: &Credibility) -> String {
     let run = seen.run_between_wakes_us.map(|us| format!(" · {} of work between them", latency(us)));
     let limit = match seen.load_bound {
         Some(true) => " · the target is the limit",
-        Some(false) => " · the load is the limit, not the target",
+        Some(false) => " · what wakes it from outside is the limit, not the target",
         None => "",
     };
     format!(

@@ -331,7 +331,11 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
     let felt = delay.is_none_or(|delay| delay * by_others >= DELAY_MIN);
     let waited = delay.map_or_else(String::new, |delay| {
         let threads = format!("; its threads waited {} of their time for a CPU", percent(delay));
-        format!("{threads}, {} of it because of others", percent(by_others))
+        if foreign_ns == 0 {
+            threads
+        } else {
+            format!("{threads}, {} of it because of others", percent(by_others))
+        }
     });
     let text = format!(
         "others used {} of its CPUs' time, the hypervisor {}{waited}",

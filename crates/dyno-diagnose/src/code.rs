@@ -63,14 +63,30 @@ pub(super) enum Walk {
 const ADDRESS_BYTES: u64 = 8;
 const COMPRESSED_BYTES: u64 = 4;
 
-/// Of what was seen of a thread, what must be one and the same address for it to stay there; and how often it was seen.
+/// Of what was seen, of a thread's address or of a register, what must be the same for it to stay so; and how often it was seen.
 const UNMOVED_MIN: f64 = 0.9;
 const UNMOVED_SEEN_MIN: usize = 8;
 
-/// How often a register was seen with one value for that to be its value all the time.
-const CONSTANT_SEEN_MIN: usize = 8;
 /// What a register holds that is further than this is no step.
 const STEP_BYTES_MAX: u64 = 1 << 30;
+
+/// Registers that nothing in a loop writes, with what they nearly always held: the length of a row, say.
+fn constants(written: &[Vec<Register>], seen: &[Registers]) -> Vec<(Register, i64)> {
+    let held = |at: usize| {
+        let mut values = BTreeMap::<u64, usize>::new();
+        seen.iter().for_each(|one| *values.entry(one.values[at]).or_default() += 1);
+        values.into_iter().max_by_key(|(_, times)| *times)
+    };
+    let is_written = |register: &Register| written.iter().any(|written| written.contains(register));
+    let kept = GENERAL.iter().enumerate().filter(|(_, register)| !is_written(register));
+    kept.filter_map(|(at, register)| {
+        let (value, times) = held(at)?;
+        let stays = times >= UNMOVED_SEEN_MIN && times as f64 >= UNMOVED_MIN * seen.len() as f64;
+        let value = value.cast_signed();
+        (stays && value.unsigned_abs() <= STEP_BYTES_MAX).then_some((*register, value))
+    })
+    .collect()
+}
 
 /// Of each thread the address that it was nearly always seen with, if there is one.
 fn unmoved(found: Vec<(&Registers, u64)>) -> Vec<(&Registers, u64)> {
@@ -94,30 +110,10 @@ impl Loop {
         let way = way_back(&all, spot.address)?;
         let mut info = InstructionInfoFactory::new();
         let accesses = way.iter().enumerate().flat_map(|(at, one)| accesses(&mut info, at, one)).collect();
-        let written = way.iter().map(|instruction| written(&mut info, instruction)).collect();
+        let written: Vec<_> = way.iter().map(|instruction| written(&mut info, instruction)).collect();
         let carries = carries(&mut info, &way);
-        let mut all = Loop { instructions: way, accesses, written, carries, constants: Vec::new() };
-        all.constants = all.constants(&spot.seen);
-        Some(all)
-    }
-
-    /// Registers that nothing in it writes, with what they held: the length of a row, say.
-    fn constants(&self, seen: &[Registers]) -> Vec<(Register, i64)> {
-        let held = |at: usize| {
-            let mut values = BTreeMap::<u64, usize>::new();
-            seen.iter()
-                .filter_map(|one| one.values.get(at))
-                .for_each(|value| *values.entry(*value).or_default() += 1);
-            values.into_iter().max_by_key(|(_, times)| *times)
-        };
-        let all = GENERAL.iter().enumerate().filter(|(_, register)| !self.is_written(**register));
-        all.filter_map(|(at, register)| {
-            let (value, times) = held(at)?;
-            let is_same = times >= CONSTANT_SEEN_MIN && times as f64 >= UNMOVED_MIN * seen.len() as f64;
-            let value = value.cast_signed();
-            (is_same && value.unsigned_abs() <= STEP_BYTES_MAX).then_some((*register, value))
-        })
-        .collect()
+        let constants = constants(&written, &spot.seen);
+        Some(Loop { instructions: way, accesses, written, carries, constants })
     }
 
     /// Where it begins.

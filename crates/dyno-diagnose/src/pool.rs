@@ -58,10 +58,7 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
         return Outcome::Found(draft);
     }
     let waiting = untaken(facts, WAITING_SHARE_MIN);
-    let asleep = match asleep(facts, off, waiting.is_some()) {
-        asleep if owe(facts, asleep.len()) => asleep,
-        _ => asleep(facts, off, false),
-    };
+    let asleep = asleep(facts, off, waiting.is_some());
     let sleepers = asleep.len();
     let workers = off.threads.values().filter(|time| time.run as f64 >= RUNS_MIN * off.window_ns).count();
     // Few threads may sleep for their own reasons, but not while somebody waits to be answered.
@@ -168,7 +165,9 @@ fn owe(facts: &Facts<'_>, workers: usize) -> bool {
 /// Threads that sleep most of the time. Work that waits before those is explained; else it may wait for who polls.
 fn asleep<'o>(facts: &Facts<'_>, off: &'o OffCpu<'_>, is_waited_for: bool) -> Vec<(u32, &'o ThreadTime)> {
     let times = || off.threads.iter().map(|(tid, time)| (*tid, time));
-    let asleep: Vec<_> = times().filter(|(_, time)| sleeps(time, off.window_ns, is_waited_for)).collect();
+    let those = |with_answers| times().filter(move |(_, time)| sleeps(time, off.window_ns, with_answers));
+    let owed = is_waited_for && owe(facts, those(true).count());
+    let asleep: Vec<_> = those(owed).collect();
     let slept = |time: &ThreadTime| time.sleep + time.answers + answers::polled_ns(time);
     let polling: Vec<_> = times().filter(|(_, time)| is_most(slept(time), time, off.window_ns)).collect();
     let alone = asleep.is_empty() && !polling.is_empty();

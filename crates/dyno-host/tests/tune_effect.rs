@@ -207,6 +207,7 @@ fn a_thread_whose_packets_pass_it_by_is_not_in_force() {
         shows_soon(|| of("1"), Force::InForce);
         // The last of its packets may come late.
         shows_soon(|| still(&threaded, "0", "1"), Force::NotShown);
+        shows(&still(&threaded, "0", "1"), Force::NotShown, "0 packets");
         write("/sys/class/net/vA/threaded", "0");
         shows_soon(|| of("0"), Force::InForce);
     });

@@ -152,10 +152,11 @@ fn killed_under_load(reuseport: &str) {
     let not_its_own: Vec<&Pid> = lost.iter().filter(|pid| !killed.contains(pid)).collect();
     assert!(not_its_own.is_empty(), "requests were lost that no killed worker had: {not_its_own:?}");
     assert!(lost.len() <= kills * CLIENTS, "a connection is lost once");
-    // A pause would hold up all. Of a few, beside other tests, most may have waited for a CPU, at each of the steps.
+    // A pause would hold up all. Of a few, beside other tests, half may have waited for a CPU.
+    let fast_half = took[(took.len() - 1) / 2];
+    assert!(fast_half <= REPLACED, "more than half of the workers were replaced only after {fast_half:?}");
     let is_whole_figure = kills != KILLS;
-    let judged = if is_whole_figure { longest } else { took[0] };
-    assert!(judged <= REPLACED, "replaced only after {judged:?}: {took:?}");
+    assert!(!is_whole_figure || longest <= REPLACED, "one worker was replaced only after {longest:?}");
     let (status, report) = served.stop();
     assert!(status.success() && report.starts_with("report Wholly"), "{status}: {report}");
     assert_eq!(figure(&report, "deaths"), kills as u64);

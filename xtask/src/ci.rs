@@ -2,8 +2,8 @@
 //!
 //! `.ci/run` and careful people call it. Build variants are few, because building is most of the time: the dev profile
 //! for clippy and tests, release for the manual and the budgets. Packages are installed beside the tests' build; all other
-//! builds go on beside tests that wait, as lowly as programs can be, and have ended before anything is measured. Whatever
-//! runs beside others is told whole when it has ended, and makes the stage red by its name.
+//! builds go on beside the tests, as lowly as programs can be. Whatever runs beside others is told whole when it has ended,
+//! and makes the stage red by its name.
 
 use std::io::stderr;
 use std::path::PathBuf;
@@ -15,13 +15,10 @@ use crate::command::{cargo, command, find_program, lowly, run as run_command};
 use crate::flags::{Flags, Given};
 use crate::limit::Ended;
 use crate::repo::{Repo, is_ci};
-use crate::test::{self, Binary};
+use crate::test::{self, BUILD_MAX, Binary};
 use crate::times::Times;
 use crate::trouble::{Outcome, Trouble};
 use crate::{book, budget, fuzz, generate, packages, simulate, tidy};
-
-/// No build takes so long, also as the lowliest of programs.
-const BUILD_MAX: Duration = Duration::from_secs(1_800);
 
 /// Of what runs some seconds.
 const SHORT_MAX: Duration = Duration::from_secs(300);
@@ -49,7 +46,7 @@ struct Ci<'r> {
     times: Times,
     /// The tests, once they are built.
     binaries: Vec<Binary>,
-    /// What builds beside all that measures nothing, until the tests wait for it.
+    /// What builds beside the tests.
     crowd: Option<Crowd>,
 }
 
@@ -62,10 +59,11 @@ const BEFORE: [(&str, Stage); 3] = [
     ("build of the tests", |ci| ci.build()),
 ];
 
-const AFTER: [(&str, Stage); 7] = [
+const AFTER: [(&str, Stage); 8] = [
     ("scripts", |ci| scripts(ci.repo)),
     ("bpf", |ci| generate::bpf::run(ci.repo, Given::Yes)),
-    ("test, clippy, features, simulate, fuzz", |ci| ci.tests()),
+    ("test, clippy, simulate", |ci| ci.tests()),
+    ("fuzz", |ci| fuzz::in_ci(ci.repo)),
     ("book", |ci| book::run(ci.repo, Flags::new(vec![]))),
     ("manual", |ci| generate::run(ci.repo, Flags::new(vec!["--check".to_owned()]))),
     ("budget", |ci| budget::run(ci.repo, Flags::new(vec![]))),
@@ -142,26 +140,19 @@ impl Ci<'_> {
 
     /// One after another: each has work for all CPUs.
     fn builds_of_their_own(&self) -> Result<Vec<Task>, Trouble> {
-        let (fuzz_build, fuzz_words) = fuzz::for_ci(self.repo)?;
         let book = book::build_of_tool(self.repo).map(|build| self.lowly("the book's program", &build));
-        let fuzz = self.lowly("the fuzz targets' build", &fuzz_build);
-        let run = self.task("fuzz", self.own(&fuzz_words));
+        let fuzz = self.lowly("the fuzz targets' build", &fuzz::build_for_ci(self.repo)?);
         let release = self.lowly("the release build", &self.repo.release_build());
-        Ok([release, fuzz, run].into_iter().chain(book).collect())
+        Ok([release, fuzz].into_iter().chain(book).collect())
     }
 
-    /// The README's command for them, and beside its first part all else that builds. Cargo locks a folder of built things:
+    /// The README's command for them, and beside it all else that builds. Cargo locks a folder of built things:
     /// what uses that of the tests stands in one line.
     fn tests(&mut self) -> Result<Outcome, Trouble> {
         let repo = self.repo;
         let mut crowd = self.crowd.take().ok_or_else(|| Trouble::new("the tests were not built"))?;
-        let debug = [
-            test::documentation(repo),
-            self.lowly("clippy", &clippy(repo)),
-            self.lowly("the features' build", features(repo).arg("--no-run")),
-            self.task("features", features(repo)),
-        ];
-        crowd.join(Group::new(1, debug));
+        let of_tests = [test::documentation(repo), self.lowly("clippy", &clippy(repo))];
+        crowd.join(Group::new(1, of_tests));
         let ran = test::run_beside(repo, &self.binaries, vec![simulate::task(&self.binaries)?], crowd)?;
         ran.tell();
         Ok(Outcome::done_if(|| ran.failed.is_empty()))
@@ -183,17 +174,6 @@ fn clippy(repo: &Repo) -> Command {
     let mut clippy = cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
     clippy.current_dir(repo.root());
     clippy
-}
-
-/// What the product is built without unless asked: a feature that nobody builds rots. Nothing of the product's own package is
-/// built, for it has no library; named beside the engine's, it has what both depend on in the variants that the tests
-/// have built, where the engine's alone would build half of it anew.
-fn features(repo: &Repo) -> Command {
-    let words =
-        ["test", "-p", "dyno-engine", "-p", "dyno", "--features", "dyno-engine/zstd", "--lib", "content"];
-    let mut test = cargo(words);
-    test.current_dir(repo.root());
-    test
 }
 
 /// What is not Rust: shell scripts, and the Go servers of the examples and the bench.
@@ -266,11 +246,10 @@ mod tests {
     #[test]
     fn a_lowly_build_is_the_same_build() {
         let repo = Repo::find().unwrap();
-        let (build, _) = fuzz::for_ci(&repo).unwrap();
+        let build = fuzz::build_for_ci(&repo).unwrap();
         let task = ci(&repo).lowly("the fuzz targets' build", &build);
         let words = |command: &Command| command.get_args().map(ToOwned::to_owned).collect::<Vec<_>>();
-        assert_eq!(words(&task.command)[..2], ["--idle", "0"]);
-        assert_eq!(words(&task.command)[3..], words(&build));
+        assert!(words(&task.command).ends_with(&words(&build)));
         let flags = |command: &Command| {
             let mut all = command.get_envs();
             all.find(|(name, _)| *name == "RUSTFLAGS").map(|(_, value)| value.map(ToOwned::to_owned))

@@ -55,13 +55,17 @@ pub(crate) fn run_in_background(of: &mut Command) -> Result<Child, Trouble> {
     lowly(of).stdin(Stdio::null()).spawn().map_err(Trouble::cannot(format!("run {}", shown(of))))
 }
 
-/// The same command in the kernel's class for what may wait: it yields at once to whoever wakes up (sched(7)).
+/// The same command in the kernel's class for what may wait: it yields at once to whoever wakes up (sched(7)). Where the
+/// kernel shares the CPUs among sessions first (autogroup), that class says nothing outside of its session: so it has one of
+/// its own, which gets a seventieth of what another one gets.
 pub(crate) fn lowly(of: &Command) -> Command {
-    run_by(["chrt", "--idle", "0"], of)
+    const SCRIPT: &str = "echo 19 2> /dev/null > /proc/self/autogroup; exec chrt --idle 0 \"$@\"";
+    in_own_session(&run_by(["sh", "-c", SCRIPT, LOWLY], of))
 }
 
-/// What the shell is called that waits for another session.
+/// What the shells are called that wait for another session, and that step back.
 const OWN_SESSION: &str = "own-session";
+const LOWLY: &str = "lowly";
 
 /// The same command in a session of its own: where the kernel shares the CPUs among sessions first, a program that goes
 /// before others takes its whole session along (sched(7), autogroup), and it shall not take us and whatever runs beside us.
@@ -107,7 +111,11 @@ pub(crate) fn output(command: &mut Command) -> Result<String, Trouble> {
 pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let text = words.map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ");
-    let text = text.split_once(&format!(" {OWN_SESSION} ")).map_or(&*text, |(_, of)| of).to_owned();
+    let behind = |text: String, shell: &str| match text.split_once(&format!(" {shell} ")) {
+        Some((_, of)) => of.to_owned(),
+        None => text,
+    };
+    let text = [OWN_SESSION, LOWLY].into_iter().fold(text, behind);
     // Cargo is started by its path; what one types is its name.
     match text.split_once(' ') {
         Some((program, rest)) if program.ends_with("/cargo") => format!("cargo {rest}"),
@@ -138,6 +146,17 @@ mod tests {
     fn a_command_is_shown_as_one_would_type_it() {
         assert_eq!(shown(&command(["sh", "-c", "echo it's"])), "sh -c 'echo it'\\''s'");
         assert_eq!(shown(&command(["/usr/local/bin/cargo", "fmt"])), "cargo fmt");
+        assert_eq!(shown(&lowly(&command(["/usr/local/bin/cargo", "build"]))), "cargo build");
+    }
+
+    /// Planted faults: the class without the session, and the session without the class.
+    #[test]
+    fn what_is_lowly_yields_inside_of_its_session_and_as_a_session() {
+        let look = "chrt -p $$; cat /proc/$$/autogroup 2> /dev/null || true";
+        let told = output(&mut lowly(&command(["sh", "-c", look]))).map_err(|error| error.to_string());
+        let told = told.as_deref().unwrap_or_else(|error| panic!("{error}"));
+        assert!(told.contains("SCHED_IDLE"), "{told}");
+        assert!(!told.contains("autogroup") || told.contains("nice 19"), "{told}");
     }
 
     #[test]

@@ -99,14 +99,20 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     Ok(outcome)
 }
 
-/// What `ci` does: builds the protocol's targets, and then runs each for some seconds (the words of this verb). The server has
-/// the simulator's seeds.
-pub(crate) fn for_ci(repo: &Repo) -> Result<(Command, Vec<String>), Trouble> {
-    let targets: Vec<&Target> = TARGETS.iter().filter(|target| target.reach == Reach::Protocol).collect();
-    let names: Vec<&str> = targets.iter().map(|target| target.name).collect();
-    let time = format!("{}s", TIME_IN_CI.as_secs());
-    let words = ["fuzz", &names.join(","), "--time", &time].map(str::to_owned);
-    Ok((build(repo, &targets, &repo.scratch("fuzz")?, &host()?), words.to_vec()))
+/// The targets of which a few seconds are in `ci`.
+fn of_ci() -> Vec<&'static Target> {
+    TARGETS.iter().filter(|target| target.reach == Reach::Protocol).collect()
+}
+
+/// What builds them; it may go on beside other things.
+pub(crate) fn build_for_ci(repo: &Repo) -> Result<Command, Trouble> {
+    Ok(build(repo, &of_ci(), &repo.scratch("fuzz")?, &host()?))
+}
+
+/// Runs them.
+pub(crate) fn in_ci(repo: &Repo) -> Result<Outcome, Trouble> {
+    let targets = of_ci();
+    Fuzzer::build(repo, &targets)?.run_all(&targets, TIME_IN_CI)
 }
 
 /// `request,chunked`, or all.

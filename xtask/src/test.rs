@@ -1,7 +1,8 @@
 //! `cargo xtask test`: provides what the tests need and runs all of them, those of root too where it has the rights.
 //!
-//! `ci` calls it too, with what is to be built beside it. Cargo builds the tests' binaries; they are run from here, each with
-//! a limit of time: first those that measure nothing, some of them together, then those that do, each alone on the machine.
+//! `ci` calls it too, with what is to be built beside it, which yields to all of them. Cargo builds the tests' binaries; they
+//! are run from here, each with a limit of time: first those that measure nothing, some of them together, then those that do,
+//! one at a time.
 //! One that fails or hangs does not keep the others from being run. A test file `tests/root_*.rs` needs root, and every
 //! capability that it names (`CAP_…`). Without them it is skipped with a message; in CI that is a failure, because nobody
 //! reads messages there.
@@ -11,7 +12,7 @@ mod binaries;
 use std::io::stderr;
 use std::time::Duration;
 
-use crate::beside::{Crowd, Done, Group, Job, Task};
+use crate::beside::{Crowd, Done, Group, Task};
 use crate::command::in_own_session;
 use crate::flags::Flags;
 use crate::limit::Ended;
@@ -19,8 +20,8 @@ use crate::packages;
 use crate::repo::{Repo, is_ci};
 use crate::rights::Rights;
 use crate::trouble::{Outcome, Trouble};
-pub(crate) use binaries::{Binary, KEPT_BYTES, documentation};
-use binaries::{Company, DOCUMENTATION, SIMULATION};
+pub(crate) use binaries::{BUILD_MAX, Binary, KEPT_BYTES, documentation};
+use binaries::{Place, SIMULATION};
 
 /// So many of the slowest are told at the end.
 const SLOWEST: usize = 12;
@@ -42,7 +43,7 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     Ok(Outcome::done_if(|| ran.failed.is_empty()))
 }
 
-/// Runs `all`, with `others` behind those that measure nothing, and beside what builds in `crowd`, which has ended before anything is measured.
+/// Runs `all`, with `others` behind those that measure nothing, and beside what builds in `crowd`.
 pub(crate) fn run_beside(
     repo: &Repo,
     all: &[Binary],
@@ -54,7 +55,7 @@ pub(crate) fn run_beside(
     for test in &skipped {
         eprintln!("skipped: {} needs {}", test.path, test.lacks.join(", "));
     }
-    let tasks: Vec<(Company, Task)> = all.iter().map(|binary| of_binary(binary, &able)).collect();
+    let tasks: Vec<(Place, Task)> = all.iter().map(|binary| of_binary(binary, &able)).collect();
     let mut ran = run_all(tasks, others, crowd)?;
     if is_ci() && !skipped.is_empty() {
         ran.failed.push(format!("{} root tests were skipped, and in CI nothing may be", skipped.len()));
@@ -63,48 +64,31 @@ pub(crate) fn run_beside(
 }
 
 /// The task of running it, with root's tests where we are able to.
-fn of_binary(binary: &Binary, able: &[RootTest]) -> (Company, Task) {
+fn of_binary(binary: &Binary, able: &[RootTest]) -> (Place, Task) {
     let is_of_root = able.iter().any(|test| test.path == binary.source);
     let mut command = binary.command();
     if is_of_root {
         command.arg("--include-ignored");
     }
-    let company = binary.company();
-    let takes = if company == Company::Builds { ROOM } else { 1 };
+    let place = binary.place();
+    let takes = if place == Place::Together { 1 } else { ROOM };
     // Those that measure go before others on the CPUs.
     let command = in_own_session(&command);
-    (company, Task { name: binary.source.clone(), command, limit: binary.limit(), takes })
+    (place, Task { name: binary.source.clone(), command, limit: binary.limit(), takes })
 }
 
-/// First those that bear company, with the builds; then each of those that do not, alone: unless a build has failed, for then
-/// it is known that this ends red, and they take longest.
-fn run_all(tasks: Vec<(Company, Task)>, others: Vec<Task>, mut crowd: Crowd) -> Result<Ran, Trouble> {
-    let (alone, together): (Vec<_>, Vec<_>) =
-        tasks.into_iter().partition(|(company, _)| *company == Company::None);
-    let (in_turn, together): (Vec<_>, Vec<_>) =
-        together.into_iter().partition(|(company, _)| *company == Company::Builds);
-    let (long, together): (Vec<_>, Vec<_>) =
-        together.into_iter().partition(|(_, task)| task.name == SIMULATION);
-    // What wants all CPUs comes last: until then builds have what others leave.
-    let tests = together.into_iter().chain(in_turn).chain(long);
-    let in_line = tests.map(|(_, task)| task).chain(others);
-    crowd.join(Group::new(ROOM, in_line));
-    let folder = crowd.folder().to_owned();
+/// First those that bear others, then each of the rest by itself, and what measures last: what builds beside them has most of
+/// its way behind it by then.
+fn run_all(mut tasks: Vec<(Place, Task)>, others: Vec<Task>, mut crowd: Crowd) -> Result<Ran, Trouble> {
+    // The longest begins when the others of its place have begun: until then builds have what these leave.
+    tasks.sort_by_key(|(place, task)| (*place, task.name == SIMULATION));
+    let together = tasks.iter().take_while(|(place, _)| *place == Place::Together).count();
+    let apart = tasks.split_off(together);
+    let [together, apart] = [tasks, apart].map(|tasks| tasks.into_iter().map(|(_, task)| task));
+    crowd.join(Group::new(ROOM, together.chain(others).chain(apart)));
     let mut ran = Ran::default();
     crowd.finish(&mut stderr())?.into_iter().for_each(|done| ran.add(done));
-    if let Some(failed) = ran.done.iter().find(|done| done.ended != Ended::Well && !is_test(&done.name)) {
-        eprintln!("what measures is not run, because {} failed", failed.name);
-        return Ok(ran);
-    }
-    for (_, task) in alone {
-        ran.add(Job::start(&folder, task)?.wait(&mut stderr())?);
-    }
     Ok(ran)
-}
-
-/// Tests are named by their sources.
-fn is_test(name: &str) -> bool {
-    name.ends_with(".rs") || name == DOCUMENTATION
 }
 
 /// What was run.
@@ -173,6 +157,7 @@ fn is_root_test(path: &str) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::beside::Job;
 
     #[test]
     fn a_root_test_is_known_by_its_place_and_name() {
@@ -202,52 +187,52 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Each leaves a file while it runs, and fails if it sees one of those that it must not meet; beside them a build.
-    fn run_planted(name: &str, build: &str) -> Ran {
-        let folder = std::env::temp_dir().join(format!("dyno-{name}-{}", std::process::id()));
+    /// Each leaves a file while it runs, and fails if it sees one of those that it must not meet. The build beside them ends
+    /// when the last of them has, or says that they waited for it.
+    ///
+    /// Faults: those that measure in the room of the others; a build that is waited for; a failure that ends it.
+    #[test]
+    fn no_test_runs_beside_what_measures_builds_do_and_who_fails_is_named() {
+        let folder = std::env::temp_dir().join(format!("dyno-place-{}", std::process::id()));
         let (marks, said) = (folder.join("marks"), folder.join("said"));
         [&marks, &said].iter().for_each(|folder| std::fs::create_dir_all(folder).unwrap());
         let long = Duration::from_secs(60);
-        let of = |company, me: &str, not: &str, end: &str| {
+        let of = |place, me: &str, not: &str, end: &str| {
             let script = format!(
                 "cd {}; touch {me}; sleep 0.1; rm {me}; for f in {not}; do [ ! -e $f ] || exit 9; done; {end}",
                 marks.display()
             );
-            let takes = if company == Company::Builds { ROOM } else { 1 };
-            (company, Task { takes, ..planted(&format!("{me}.rs"), &script, long) })
+            let takes = if place == Place::Together { 1 } else { ROOM };
+            (place, Task { takes, ..planted(&format!("{me}.rs"), &script, long) })
         };
         let tasks = vec![
-            of(Company::None, "measures", "*", ""),
-            of(Company::Builds, "by-itself", "measures t*", ""),
-            of(Company::All, "t1", "measures by-itself", ""),
-            of(Company::All, "t2", "measures by-itself", "exit 7"),
-            of(Company::All, "t3", "measures by-itself", ""),
-            of(Company::None, "measures-too", "*", "exit 101"),
+            of(Place::Last, "measures", "t* by-itself", ""),
+            of(Place::Apart, "by-itself", "measures t*", ""),
+            of(Place::Together, "t1", "measures by-itself", ""),
+            of(Place::Together, "t2", "measures by-itself", "exit 7"),
+            of(Place::Together, "t3", "measures by-itself", ""),
+            of(Place::Last, "measures-too", "t* by-itself measures", "touch ../over; exit 101"),
         ];
-        let script = format!("cd {}; touch building; sleep 0.6; rm building; {build}", marks.display());
+        let script = format!(
+            "i=0; until [ -e {}/over ]; do sleep 0.01; i=$((i + 1)); [ $i -lt 3000 ] || exit 8; done; exit 3",
+            folder.display()
+        );
         let build = planted("the release build", &script, long);
         let crowd = Crowd::begin(said, vec![Group::new(1, [build])]).unwrap();
         let mut ran = run_all(tasks, vec![], crowd).unwrap();
         std::fs::remove_dir_all(folder).unwrap();
         ran.failed.sort_unstable();
-        ran
-    }
-
-    /// Faults: those that measure in the group of the others; a build that is not waited for.
-    #[test]
-    fn nothing_runs_beside_what_measures_and_who_fails_is_named() {
-        let ran = run_planted("company", "");
-        assert_eq!(ran.failed, ["measures-too.rs: exit status: 101", "t2.rs: exit status: 7"]);
-        let names: Vec<&str> = ran.done.iter().map(|done| done.name.as_str()).collect();
-        assert_eq!(names.len(), 7, "{names:?}");
-        assert_eq!(names[5..], ["measures.rs", "measures-too.rs"], "last, in their order");
-    }
-
-    /// Fault: a failure that is looked for among tests only.
-    #[test]
-    fn a_build_that_fails_is_named_and_ends_it_before_what_measures() {
-        let ran = run_planted("red", "exit 3");
-        assert_eq!(ran.failed, ["t2.rs: exit status: 7", "the release build: exit status: 3"]);
-        assert_eq!(ran.done.len(), 5, "all that bear company were run");
+        assert_eq!(
+            ran.failed,
+            [
+                "measures-too.rs: exit status: 101",
+                "t2.rs: exit status: 7",
+                "the release build: exit status: 3"
+            ]
+        );
+        let names = ran.done.iter().map(|done| done.name.as_str());
+        let tests: Vec<&str> = names.filter(|name| name.ends_with(".rs")).collect();
+        assert_eq!(tests.len(), 6, "{tests:?}");
+        assert_eq!(tests[3..], ["by-itself.rs", "measures.rs", "measures-too.rs"], "in their order");
     }
 }

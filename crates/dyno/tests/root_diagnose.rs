@@ -142,7 +142,7 @@ fn every_specimen_with_a_class_is_met_here() {
     }
 }
 
-/// Nine pairs of a fifth of a second. A repair that is worth something has an interval below 1 by chance once in hundreds
+/// Nine pairs of a tenth of a second. A repair that is worth something has an interval below 1 by chance once in hundreds
 /// of runs at worst, also where a neighbour leaves one CPU and there is little to repair. Sides that were swapped have a
 /// ratio of 0.77 and less, with intervals of some 5 % on a machine of our own.
 #[test]
@@ -153,7 +153,7 @@ fn no_repair_is_slower_than_its_defect() {
     let _first = First::now();
     for name in MET {
         let output =
-            specimen(name, &["--json", "--rounds", "9", "--for", "1.8s", "--seed", "11"]).output().unwrap();
+            specimen(name, &["--json", "--rounds", "9", "--for", "900ms", "--seed", "11"]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(matches!(output.status.code(), Some(0 | 1)), "{name}: {error}");

@@ -7,9 +7,16 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::beside::Task;
-use crate::command::{cargo, command, shown};
+use crate::command::{cargo, command, lowly, shown};
 use crate::repo::Repo;
 use crate::trouble::Trouble;
+
+/// What the product is built without unless asked is built and tested here: a feature that nobody builds rots. Without it are
+/// the release build and clippy's.
+const FEATURES: [&str; 2] = ["--features", "dyno/zstd"];
+
+/// No build takes so long, also as the lowliest of programs.
+pub(crate) const BUILD_MAX: Duration = Duration::from_secs(1_800);
 
 /// Most end within seconds. This is many times what the slowest of the others takes on two cores beside a busy
 /// neighbour, so that only what hangs meets it.
@@ -27,16 +34,16 @@ const LIMITS: [(&str, Duration); 5] = [
     ("crates/dyno/tests/root_diagnose.rs", Duration::from_secs(900)),
 ];
 
-/// What may run beside a test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Company {
-    /// Other tests, and builds.
-    All,
-    /// Builds, which yield to it, and no other tests.
-    Builds,
-    /// Nothing: it looks at speeds or shares of time. So do most of root's, or at the host's counters and programs in the
-    /// kernel, or at all of its settings: a compiler moves those of large pages.
-    None,
+/// When a test runs, and whether beside others. What builds yields to all of them, and may go on beside each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// Beside other tests.
+    Together,
+    /// By itself.
+    Apart,
+    /// By itself, and behind all others: it looks at speeds or shares of time. So do most of root's, or at the host's
+    /// counters and programs in the kernel, or at its settings.
+    Last,
 }
 
 /// Those whose figures others beside them would spoil.
@@ -86,7 +93,7 @@ impl Binary {
     pub(crate) fn build(repo: &Repo) -> Result<Option<Vec<Binary>>, Trouble> {
         let words = ["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"];
         let mut build = cargo(words);
-        build.current_dir(repo.root()).stdin(Stdio::null()).stderr(Stdio::inherit());
+        build.args(FEATURES).current_dir(repo.root()).stdin(Stdio::null()).stderr(Stdio::inherit());
         eprintln!("$ {}", shown(&build));
         let built = build.output().map_err(Trouble::cannot("run cargo test"))?;
         if !built.status.success() {
@@ -124,14 +131,14 @@ impl Binary {
         run
     }
 
-    /// What may run beside it.
-    pub(super) fn company(&self) -> Company {
+    /// Where it runs.
+    pub(super) fn place(&self) -> Place {
         let source = self.source.as_str();
         let is_of_root = source.rsplit('/').next().is_some_and(|file| file.starts_with("root_"));
         match BY_THEMSELVES.contains(&source) {
-            true => Company::Builds,
-            false if is_of_root || MEASURING.contains(&source) => Company::None,
-            false => Company::All,
+            true => Place::Apart,
+            false if is_of_root || MEASURING.contains(&source) => Place::Last,
+            false => Place::Together,
         }
     }
 
@@ -141,14 +148,16 @@ impl Binary {
     }
 }
 
-/// How they are named.
-pub(super) const DOCUMENTATION: &str = "the documentation's examples";
-
-/// The examples in the documentation, which cargo builds and runs itself.
+/// The examples in the documentation, which cargo builds and runs itself: a build, which yields.
 pub(crate) fn documentation(repo: &Repo) -> Task {
-    let mut command = cargo(["test", "--workspace", "--doc"]);
-    command.current_dir(repo.root());
-    Task { name: DOCUMENTATION.to_owned(), command, limit: LIMIT, takes: 1 }
+    let mut test = cargo(["test", "--workspace", "--doc"]);
+    test.args(FEATURES).current_dir(repo.root());
+    Task {
+        name: "the documentation's examples".to_owned(),
+        command: lowly(&test),
+        limit: BUILD_MAX,
+        takes: 1,
+    }
 }
 
 #[cfg(test)]
@@ -172,16 +181,16 @@ mod tests {
 
     /// Fault: a list that is asked for another one's company, or root's that are taken for any other's.
     #[test]
-    fn who_measures_is_alone_and_so_is_root() {
+    fn who_measures_is_last_and_so_is_root() {
         let of = |source: &str| {
             let told = TOLD.replace("crates/dyno-sys/tests/fork.rs", source);
-            Binary::told(Path::new("/r"), &told).unwrap().company()
+            Binary::told(Path::new("/r"), &told).unwrap().place()
         };
-        assert_eq!(of("crates/dyno/tests/climb.rs"), Company::None);
-        assert_eq!(of("crates/dyno/tests/root_tune.rs"), Company::None);
-        assert_eq!(of("crates/dyno/tests/root_causal_found.rs"), Company::None);
-        assert_eq!(of("crates/dyno/tests/root_logs.rs"), Company::Builds);
-        assert_eq!(of("crates/dyno-sys/tests/fork.rs"), Company::All);
+        assert_eq!(of("crates/dyno/tests/climb.rs"), Place::Last);
+        assert_eq!(of("crates/dyno/tests/root_tune.rs"), Place::Last);
+        assert_eq!(of("crates/dyno/tests/root_causal_found.rs"), Place::Last);
+        assert_eq!(of("crates/dyno/tests/root_logs.rs"), Place::Apart);
+        assert_eq!(of("crates/dyno-sys/tests/fork.rs"), Place::Together);
     }
 
     #[test]

@@ -32,9 +32,9 @@ const BURST_SIGMAS: f64 = 2.5;
 const BURST_SUSPECTED_SIGMAS: f64 = 1.0;
 /// A pair this many robust deviations from the centre was no noise: neighbours made single blocks dearer by 50 to 90 %, some
 /// fifteen deviations of quiet pairs.
-const BURST_ROBUST_SIGMAS: f64 = 40.0;
+pub(crate) const BURST_ROBUST_SIGMAS: f64 = 40.0;
 /// A pair this many robust deviations from the centre is an outlier.
-const OUTLIER_SIGMAS: f64 = 4.0;
+pub(crate) const OUTLIER_SIGMAS: f64 = 4.0;
 /// Chance of an outlier count as lopsided as this under symmetric noise, per look. Doubled cost in a tenth of the blocks is
 /// then seen in 0.96 of trials on a quiet machine and 0.86 among neighbours; equal sides are called bursty in 0.4 to 1.3 %
 /// (simulated), which costs time and decides nothing.
@@ -471,7 +471,7 @@ fn tell_apart(totals: f64, trimmed: &Estimate, rule: &Rule) -> bool {
 }
 
 /// What the cheaper side saves of the dearer one, percent; negative where B is the cheaper one.
-fn saved_percent(log_ratio: f64) -> f64 {
+pub(crate) fn saved_percent(log_ratio: f64) -> f64 {
     100.0 * log_ratio.signum() * -(-log_ratio.abs()).exp_m1()
 }
 
@@ -497,7 +497,7 @@ fn lopsided(metric: Metric, pairs: &[Pair], centre: f64, chance: f64) -> bool {
 }
 
 /// Two-sided chance of `most` or more of `all` fair coins on one side.
-fn sign_test(most: usize, all: usize) -> f64 {
+pub(crate) fn sign_test(most: usize, all: usize) -> f64 {
     let mut chance = 0.5_f64.powi(all as i32);
     let mut upper = 0.0;
     for heads in 0..=all {

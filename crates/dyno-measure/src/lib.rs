@@ -10,6 +10,7 @@ pub mod dependence;
 pub mod estimate;
 pub mod hist;
 pub mod judge;
+pub mod means;
 pub mod normal;
 pub mod prng;
 pub mod rounds;

@@ -94,6 +94,9 @@ pub struct Numbers {
     /// How many independent ones they are worth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effective_numbers: Option<f64>,
+    /// The means of B against those of A, percent: only where they are another answer than typical numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_effect_percent: Option<f64>,
     /// Why nothing can be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,

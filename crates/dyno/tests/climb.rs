@@ -163,9 +163,10 @@ values = [{ name = "a", words = ["--naive"] }, { name = "b", words = ["--idle-ti
     let burning = r#""sh", "-c", "(while :; do sleep 0.02; done) & exec \"$@\"", "sh", "#;
     let plan = plan(CHOICE, IDLE_PROOF).replacen("argv = [", &format!("argv = [{burning}"), 1);
     folder.file("plan.toml", &plan);
-    let output = run(&folder, &["plan.toml", "--time", "45s", "--seed", "5"]);
-    let talk = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{talk}");
+    // Beside a busy neighbour it takes twice as long as without one.
+    let (code, talk) =
+        until_verdict(climb(&folder, &["plan.toml", "--time", "120s", "--seed", "5"]), "change");
+    assert_eq!(code, Some(130), "{talk}");
     let record = record(&folder);
     let noise = |schedule: Schedule| {
         let mut of_noise = record.series.trials.iter().filter(|trial| trial.stage == Stage::Noise);
@@ -180,8 +181,6 @@ values = [{ name = "a", words = ["--naive"] }, { name = "b", words = ["--idle-ti
     assert_eq!(trial.map(|trial| trial.schedule), Some(Schedule::InTurn), "{talk}");
     assert!(rung.effect_percent.is_some_and(|percent| percent < -10.0), "{rung:?}");
     assert!(rung.proof.iter().all(|line| line.holds == (line.side == "b")), "{:?}", rung.proof);
-    // On a machine that others use there may be no time left for it.
-    assert!(record.total.as_ref().is_none_or(|total| total.in_turn && total.gain.ratio > 1.0), "{talk}");
     assert_eq!(left_over(&folder), Vec::<String>::new());
 }
 

@@ -51,17 +51,20 @@ impl<M: Meter> Climber<'_, M> {
         Ok(())
     }
 
-    /// A needed dial that showed no difference by itself is judged with what needs it; one that harmed is not.
+    /// A needed dial that showed no difference by itself, or too little for its price, is judged with what needs it; one that
+    /// harmed is not.
     fn needed(&self, dial: &str, value: &str, change: &mut Change) -> Result<(), String> {
         let provider =
             self.record.rungs.iter().find(|done| {
                 self.plan.rung(&done.id).is_ok_and(|rung| rung.dial == dial && rung.to == value)
             });
         match provider {
-            Some(done) if done.attempt.verdict == RungVerdict::NoDifference => {
+            Some(done)
+                if matches!(done.attempt.verdict, RungVerdict::NoDifference | RungVerdict::NotWorthwhile) =>
+            {
                 change.bundle.push(done.id.clone());
                 self.turn_to(dial, value, &mut change.turned)?;
-                // What it needs itself may have shown no difference too.
+                // What it needs itself may be one of these too.
                 self.meet_needs(self.plan.rung(&done.id).expect("found above"), change)
             }
             Some(done) => {

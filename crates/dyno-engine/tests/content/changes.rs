@@ -355,7 +355,11 @@ fn encoded_files_are_kept_from_start_to_start() {
     };
     let first = ask();
     let names = || fs::read_dir(&private).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
-    assert_eq!(names().len(), 3, "gzip, deflate and br");
+    assert_eq!(
+        names().len(),
+        3 + usize::from(cfg!(feature = "zstd")),
+        "gzip, deflate, br, and zstd where it is made"
+    );
     assert_eq!(ask(), first);
     // What somebody has spoilt is made again.
     names().iter().for_each(|entry| fs::write(entry, "spoilt").unwrap());

@@ -43,6 +43,8 @@ pub(crate) enum Step {
     Arrival(u64),
     /// Sleeps until so long after it was here last, and what is late is late for good: a limit that saves nothing up.
     Every(u64),
+    /// Looks at the clock in a loop until the next of what comes in every so often: it is never seen to wait.
+    Look(u64),
     Visit,
 }
 
@@ -299,6 +301,10 @@ impl Machine {
                 self.threads[at].l += debt;
                 self.threads[at].state = State::Running;
                 self.skip_ticks(at);
+                // What it looks for has not waited.
+                if let Step::Look(ns) = self.step_of(at) {
+                    self.threads[at].left = (self.threads[at].fetched * ns).saturating_sub(now);
+                }
             }
             State::Sleeping { .. } => {
                 if self.counting {
@@ -365,9 +371,13 @@ impl Machine {
         }
     }
 
-    fn site_of(&self, at: usize) -> Option<usize> {
+    fn step_of(&self, at: usize) -> Step {
         let steps = &self.program.threads[at];
-        match steps[self.threads[at].at % steps.len()] {
+        steps[self.threads[at].at % steps.len()]
+    }
+
+    fn site_of(&self, at: usize) -> Option<usize> {
+        match self.step_of(at) {
             Step::Run(site, _) => Some(site),
             _ => None,
         }
@@ -380,9 +390,7 @@ impl Machine {
     /// Does steps that take no time until one does, or the thread waits.
     fn step(&mut self, at: usize) {
         loop {
-            let steps = &self.program.threads[at];
-            let step = steps[self.threads[at].at % steps.len()];
-            match step {
+            match self.step_of(at) {
                 Step::Run(site, ns) => {
                     self.threads[at].left = self.duration(site, ns);
                     self.threads[at].since = self.now.get().max(self.held_until);
@@ -439,6 +447,15 @@ impl Machine {
                     self.threads[at].kept = due;
                     if due > self.now.get() {
                         return self.sleep(at, due);
+                    }
+                }
+                Step::Look(ns) => {
+                    self.threads[at].fetched += 1;
+                    let due = self.threads[at].fetched * ns;
+                    if due > self.now.get() {
+                        self.threads[at].left = due - self.now.get();
+                        self.threads[at].since = self.now.get().max(self.held_until);
+                        return;
                     }
                 }
                 Step::Arrival(ns) => {

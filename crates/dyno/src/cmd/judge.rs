@@ -15,6 +15,7 @@ use std::process::ExitCode;
 
 use dyno_measure::dependence::{Dependence, Told, series_paired, series_unpaired};
 use dyno_measure::judge::{Estimate, PAIRS_MIN, Verdict};
+use dyno_measure::means::{Means, means_paired, means_unpaired};
 use dyno_record::figure::Better;
 use dyno_record::judged::{self, NUMBERS_SCHEMA};
 use dyno_report::export::Subject;
@@ -78,8 +79,12 @@ fn of_numbers(
     let a = Numbers::parse(a.name.clone(), &a.text, args.name.first())?;
     let b = Numbers::parse(b.name.clone(), &b.text, args.name.last())?;
     let judged = judge(args, &a, &b)?;
-    let dependence = judged.dependence.filter(|_| judged.tells);
-    let warnings: Vec<String> = warning(&a, &b).into_iter().chain(dependence.map(depends)).collect();
+    let dependence = judged.dependence.filter(|_| judged.tells && !judged.by_means);
+    let in_sequence = (a.in_sequence || b.in_sequence).then(|| IN_SEQUENCE.to_owned());
+    let warnings = warning(&a, &b).into_iter().chain(dependence.map(depends)).chain(in_sequence);
+    let warnings: Vec<String> = warnings
+        .chain(judged.means.as_ref().filter(|_| judged.why_not().is_none()).map(beside_typical))
+        .collect();
     warnings.iter().for_each(|warning| out::say(&format!("warning: {warning}\n")));
     let record = record(&judged, &a, &b);
     let mut sheet = record.sheet(if args.higher { Better::Higher } else { Better::Lower });
@@ -97,7 +102,12 @@ fn of_numbers(
 
 struct Judged {
     verdict: Verdict,
+    /// Of typical numbers; of means where they alone tell a difference.
     estimate: Estimate,
+    /// What the means say, where that is another thing.
+    means: Option<Means>,
+    /// Whether the figures are those of the means.
+    by_means: bool,
     /// How the numbers depend on their neighbours, where they do.
     dependence: Option<Dependence>,
     /// Whether they tell anything.
@@ -107,11 +117,29 @@ struct Judged {
 
 impl Judged {
     /// Why nothing can be told.
-    fn why_not(&self) -> Option<&'static str> {
-        match (self.tells, self.estimate.has_spread()) {
-            (false, _) => Some(ALL_ALIKE),
-            (true, false) => Some(NO_SPREAD),
-            (true, true) => None,
+    fn why_not(&self) -> Option<String> {
+        match (self.tells, self.estimate.has_spread(), &self.means) {
+            (false, ..) => Some(ALL_ALIKE.to_owned()),
+            (true, false, _) => Some(NO_SPREAD.to_owned()),
+            (true, true, Some(means)) if self.verdict == Verdict::NoDifference => Some(two_answers(means)),
+            (true, true, _) => None,
+        }
+    }
+
+    /// Typical numbers and means, which may be two answers: one that both tell, or the means' where those alone tell one; none
+    /// where they contradict each other.
+    fn of(told: Told, means: Option<Means>, alpha: f64) -> Judged {
+        let Told { estimate, dependence, tells } = told;
+        let typical = if tells { Verdict::of(&estimate) } else { Verdict::NoDifference };
+        let by_typical =
+            Judged { verdict: typical, estimate, means, by_means: false, dependence, tells, alpha };
+        let Some(means) = means.filter(|_| tells) else { return Judged { means: None, ..by_typical } };
+        match (typical, Verdict::of(&means.estimate)) {
+            (Verdict::NoDifference, by_means) if by_means != Verdict::NoDifference => {
+                Judged { verdict: by_means, estimate: means.estimate, by_means: true, ..by_typical }
+            }
+            (typical, by_means) if typical == by_means => by_typical,
+            _ => Judged { verdict: Verdict::NoDifference, ..by_typical },
         }
     }
 }
@@ -134,16 +162,24 @@ fn judge(args: &cli::Judge, a: &Numbers, b: &Numbers) -> Result<Judged, Failure>
             return Err(too_few(side));
         }
     }
-    let compare = if args.unpaired { series_unpaired } else { series_paired };
-    let told = compare(&a.values, &b.values, args.alpha).ok_or_else(|| unequal(a, b))?;
-    let Told { estimate, dependence, tells } = told;
-    let verdict = if tells { Verdict::of(&estimate) } else { Verdict::NoDifference };
-    let verdict = match (verdict, args.higher) {
+    let (a_values, b_values, alpha) = (&a.values, &b.values, args.alpha);
+    let told = match args.unpaired {
+        true => series_unpaired(a_values, b_values, alpha),
+        false => series_paired(a_values, b_values, alpha),
+    };
+    let told = told.ok_or_else(|| unequal(a, b))?;
+    let typical = told.estimate.log_ratio;
+    let means = match args.unpaired {
+        true => means_unpaired(a_values, b_values, typical, alpha),
+        false => means_paired(a_values, b_values, typical, alpha),
+    };
+    let judged = Judged::of(told, means, args.alpha);
+    let verdict = match (judged.verdict, args.higher) {
         (Verdict::Better, true) => Verdict::Worse,
         (Verdict::Worse, true) => Verdict::Better,
         (verdict, _) => verdict,
     };
-    Ok(Judged { verdict, estimate, dependence, tells, alpha: args.alpha })
+    Ok(Judged { verdict, ..judged })
 }
 
 /// Below this an interval leans on the noise being well-behaved, and is wide.
@@ -165,6 +201,38 @@ fn depends(dependence: Dependence) -> String {
         "the numbers resemble their neighbours (lag-1 correlation {:.2}): they are worth {:.0} independent ones, and the interval knows that; \
          A and B in turns (A B B A …, line k beside line k) would tell more than longer runs of each",
         dependence.lag_1, dependence.effective
+    )
+}
+
+/// Numbers in the order in which a program wrote them that measures one thing to its end, and then the next.
+const IN_SEQUENCE: &str = "hyperfine and go test -bench measure one thing to its end before the next: what differs between the two \
+     moments is in the answer, and in no interval; where a few percent matter take turns (A B B A …, line k beside line k)";
+
+/// How many numbers make the means another thing than typical numbers.
+fn of_how_many(means: &Means) -> String {
+    let [up, down] = means.beyond;
+    let (many, n) = (up.max(down), means.estimate.n);
+    format!("{many} of {n} lie far beyond the others")
+}
+
+/// What the means say beside typical numbers, where both say the same or those alone say something.
+fn beside_typical(means: &Means) -> String {
+    let [low, high] = means.estimate.interval_percent().map(number::percent);
+    format!(
+        "of typical numbers (means without the lowest and the highest fifth) the answer is another than of means, {} ({low} to {high}): {}",
+        number::percent(means.estimate.percent()),
+        of_how_many(means)
+    )
+}
+
+/// Why nothing can be told where typical numbers and means contradict each other.
+fn two_answers(means: &Means) -> String {
+    let [low, high] = means.estimate.interval_percent().map(number::percent);
+    format!(
+        "that is of typical numbers: their means differ by {} ({low} to {high}), because {}; if that is the machine's doing leave \
+         these out, if it is the program's measure more",
+        number::percent(means.estimate.percent()),
+        of_how_many(means)
     )
 }
 
@@ -194,7 +262,7 @@ fn unequal(a: &Numbers, b: &Numbers) -> Failure {
 
 /// The published shape of an answer (docs/records.md).
 fn record(judged: &Judged, a: &Numbers, b: &Numbers) -> judged::Numbers {
-    let Judged { verdict, estimate, dependence, tells, alpha } = *judged;
+    let Judged { verdict, estimate, dependence, alpha, means, .. } = *judged;
     judged::Numbers {
         schema: NUMBERS_SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -202,12 +270,13 @@ fn record(judged: &Judged, a: &Numbers, b: &Numbers) -> judged::Numbers {
         b: b.name.clone(),
         verdict,
         effect_percent: estimate.percent(),
-        interval_percent: (estimate.has_spread() && tells).then(|| estimate.interval_percent()),
+        interval_percent: judged.why_not().is_none().then(|| estimate.interval_percent()),
         pairs: estimate.n,
         alpha,
         lag_1: dependence.map(|dependence| dependence.lag_1),
         effective_numbers: dependence.map(|dependence| dependence.effective),
-        why: judged.why_not().map(str::to_owned),
+        mean_effect_percent: means.map(|means| means.estimate.percent()),
+        why: judged.why_not(),
     }
 }
 
@@ -216,7 +285,7 @@ fn sentence(judged: &Judged, a: &Numbers, b: &Numbers, args: &cli::Judge) -> Str
     let effect = number::percent(estimate.percent());
     if let Some(why) = judged.why_not() {
         let (a, b) = (&a.name, &b.name);
-        let equal = judged.tells && effect == number::percent(0.0);
+        let equal = judged.tells && judged.means.is_none() && effect == number::percent(0.0);
         let head = if equal { "no difference seen" } else { "cannot be told" };
         return format!("{head}: {b} is {effect} against {a}, but {why}\n");
     }
@@ -231,7 +300,10 @@ fn sentence(judged: &Judged, a: &Numbers, b: &Numbers, args: &cli::Judge) -> Str
         true => format!("{} against {} numbers", b.values.len(), a.values.len()),
         false => format!("{} pairs", estimate.n),
     };
-    let worth = dependence.map(|dependence| format!(", worth {:.0} independent ones", dependence.effective));
+    let counted = if judged.by_means { format!("{counted} by their means") } else { counted };
+    let worth = dependence
+        .filter(|_| !judged.by_means)
+        .map(|dependence| format!(", worth {:.0} independent ones", dependence.effective));
     let counted = counted + &worth.unwrap_or_default();
     let direction = if args.higher { "higher is better" } else { "lower is better" };
     let at_most = match verdict {
@@ -264,7 +336,7 @@ mod tests {
     fn noisy(name: &str, count: usize, factor: f64, seed: u64) -> Numbers {
         let mut rng = Prng::new(seed);
         let values = (0..count).map(|_| factor * (100.0 + 2.0 * rng.normal())).collect();
-        Numbers { name: name.to_owned(), values }
+        Numbers { name: name.to_owned(), values, in_sequence: false }
     }
 
     #[test]
@@ -297,6 +369,46 @@ mod tests {
         );
     }
 
+    /// Planted fault: typical numbers alone are asked; then B, which costs nearly twice as much, is better.
+    #[test]
+    fn typical_numbers_and_means_that_contradict_each_other_tell_nothing_and_both_are_told() {
+        let (a, mut b) = (noisy("a", 100, 1.0, 21), noisy("b", 100, 0.97, 22));
+        b.values.iter_mut().step_by(10).for_each(|value| *value = 1_000.0);
+        for words in [&[][..], &["--unpaired"], &["--higher"]] {
+            let args = args(words);
+            let judged = judge(&args, &a, &b).unwrap();
+            assert_eq!(judged.verdict, Verdict::NoDifference, "{words:?}");
+            let text = sentence(&judged, &a, &b, &args);
+            assert!(text.starts_with("cannot be told: b is −2."), "{text}");
+            assert!(
+                text.contains("means differ by +87") && text.contains("10 of 100 lie far beyond"),
+                "{text}"
+            );
+            let record = record(&judged, &a, &b);
+            assert!(record.interval_percent.is_none() && record.why.is_some());
+            assert!(record.mean_effect_percent.is_some_and(|percent| (85.0..90.0).contains(&percent)));
+        }
+    }
+
+    /// Planted fault: what typical numbers cannot tell is told of by nobody.
+    #[test]
+    fn means_alone_may_tell_a_difference_and_with_typical_numbers_they_tell_one() {
+        let (a, mut b) = (noisy("a", 100, 1.0, 23), noisy("b", 100, 1.0, 24));
+        b.values.iter_mut().step_by(5).for_each(|value| *value *= 4.0);
+        let by_means = judge(&args(&[]), &a, &b).unwrap();
+        assert_eq!((by_means.verdict, by_means.by_means), (Verdict::Worse, true));
+        assert!(by_means.estimate.percent() > 50.0, "{:?}", by_means.estimate);
+        let text = sentence(&by_means, &a, &b, &args(&[]));
+        assert!(text.starts_with("worse: b is +6") && text.contains("100 pairs by their means"), "{text}");
+        assert_eq!(judge(&args(&["--higher"]), &a, &b).unwrap().verdict, Verdict::Better);
+        b.values.iter_mut().for_each(|value| *value *= 1.1);
+        let both = judge(&args(&[]), &a, &b).unwrap();
+        assert_eq!((both.verdict, both.by_means), (Verdict::Worse, false));
+        assert!((9.0..12.0).contains(&both.estimate.percent()), "{:?}", both.estimate);
+        let warning = beside_typical(&both.means.unwrap());
+        assert!(warning.contains("of typical numbers") && warning.contains("20 of 100 lie"), "{warning}");
+    }
+
     #[test]
     fn lengths_that_differ_need_to_be_unpaired() {
         let (a, b) = (noisy("a", 40, 1.0, 5), noisy("b", 30, 1.0, 6));
@@ -310,7 +422,11 @@ mod tests {
 
     #[test]
     fn numbers_without_a_spread_are_not_infinitely_sure() {
-        let list = |name: &str, values: &[f64]| Numbers { name: name.to_owned(), values: values.to_vec() };
+        let list = |name: &str, values: &[f64]| Numbers {
+            name: name.to_owned(),
+            values: values.to_vec(),
+            in_sequence: false,
+        };
         let (a, b) = (list("a", &[100.0; 5]), list("b", &[99.0, 99.0, 99.0, 99.0, 120.0]));
         let judged = judge(&args(&[]), &a, &b).unwrap();
         assert_eq!(judged.verdict, Verdict::NoDifference);
@@ -325,7 +441,7 @@ mod tests {
         let unpaired = args(&["--unpaired"]);
         let list = |name: &str, value: &mut dyn FnMut(f64) -> f64| {
             let values = (0..120).map(|at| value(f64::from(at))).collect();
-            Numbers { name: name.to_owned(), values }
+            Numbers { name: name.to_owned(), values, in_sequence: false }
         };
         let mut rng = Prng::new(5);
         let mut waving = |at: f64| 100.0 + 3.0 * (at / 13.0 * std::f64::consts::TAU).sin() + rng.normal();

@@ -2,12 +2,14 @@
 //! from outside, and in windows without pauses among the others it hardly does. Then somebody outside says how much there is
 //! to do (an open load, a limit that lets what was missed be fetched later), and in such windows it shows how fast it can
 //! work off what it has missed, which nobody waits for otherwise. Who is asked by as many clients as ever
-//! has no more of it than that. Pure.
+//! has no more of it than that. One that looks for work in a loop is never seen to wait: it does more in such windows than
+//! it did before the first pause. Pure.
 
+use dyno_measure::stats;
 use dyno_measure::student::chance;
 
 use super::mean::Mean;
-use super::measured::excluded;
+use super::measured::{Effective, excluded};
 use super::seen::{OUTER_WAKES_PER_SECOND, OUTER_WAKES_PER_VISIT};
 use crate::causal::rig::window::Window;
 
@@ -17,16 +19,27 @@ const LEFT_MAX: f64 = 0.9;
 const CHANCE_MAX: f64 = 0.001;
 /// Least spread of a window's waits per visit, as a part of what they were before: equal windows would make everything certain.
 const SPREAD_MIN: f64 = 0.02;
+/// The same of how often visits come, which a clock makes exact.
+const PACE_SPREAD_MIN: f64 = 0.003;
+/// Threads that wake each other this often hand on work.
+const HAND_OFFS_PER_SECOND: f64 = 1.0;
+/// Deviations by which single windows are faster than any before the first pause may be, and how many of them are no chance.
+const FAR_SIGMAS: f64 = 6.0;
+const FAST_MIN: usize = 3;
+const FAST_SHARE_MIN: f64 = 0.05;
 /// Fewer visits in a window say nothing of how often it waits.
 const VISITS_MIN: u64 = 5;
 
-/// Waits for something outside per visit.
+/// How many times as fast it is since the first pause, from which on it may be working something off: machines drift by less.
+const FASTER_MIN: f64 = 1.015;
+
+/// What shows one, before the first pause and in windows without any since then.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Backlog {
-    /// Before the first pause.
-    pub(super) before: f64,
-    /// In windows without any since then.
-    pub(super) since: f64,
+pub(super) enum Backlog {
+    /// Waits for something outside per visit.
+    Waits([f64; 2]),
+    /// Visits per second.
+    Pace([f64; 2]),
 }
 
 /// Windows before the first pause against those without pauses since; `None` where they are alike, or too few.
@@ -34,6 +47,44 @@ pub(super) fn backlog<'w>(
     before: impl Iterator<Item = &'w Window>,
     since: impl Iterator<Item = &'w Window>,
 ) -> Option<Backlog> {
+    let (before, since): (Vec<&Window>, Vec<&Window>) = (before.collect(), since.collect());
+    by_waits(&before, &since).or_else(|| by_pace(&before, &since))
+}
+
+/// What is faster than it was before it was disturbed works off what came in meanwhile, or has become another program: in all
+/// windows, or in those that follow long pauses.
+fn by_pace(before: &[&Window], since: &[&Window]) -> Option<Backlog> {
+    // Where threads wait for each other work stands in queues of its own, which fill and empty again.
+    let count = |of: fn(&Window) -> u64| before.iter().map(|window| of(window)).sum::<u64>() as f64;
+    if 1e9 * count(|window| window.inner_wakes)
+        >= HAND_OFFS_PER_SECOND * count(|window| window.length_ns).max(1.0)
+    {
+        return None;
+    }
+    let (before, since) = (periods_ns(before), periods_ns(since));
+    let (a, b) = (Mean::of(&before)?, Mean::of(&since)?);
+    let sd = |mean: &Mean| mean.sd.max(PACE_SPREAD_MIN * mean.mean);
+    let error = (sd(&a).powi(2) / a.n as f64 + sd(&b).powi(2) / b.n as f64).sqrt();
+    let freedom = a.n.min(b.n) as f64 - 1.0;
+    let all_are = a.mean >= FASTER_MIN * b.mean && chance((a.mean - b.mean) / error, freedom) < CHANCE_MAX;
+    let limit = (a.mean - FAR_SIGMAS * sd(&a)).min(a.mean / FASTER_MIN);
+    let fast: Vec<f64> = since.into_iter().filter(|period| *period < limit).collect();
+    let some_are = fast.len() >= FAST_MIN && fast.len() as f64 >= FAST_SHARE_MIN * b.n as f64;
+    let mean = match (all_are, some_are) {
+        (true, _) => b.mean,
+        (false, true) => stats::mean(&fast),
+        (false, false) => return None,
+    };
+    Some(Backlog::Pace([a.mean, mean].map(|period| 1e9 / period)))
+}
+
+/// Between two visits, in windows that count.
+fn periods_ns(windows: &[&Window]) -> Vec<f64> {
+    let counts = windows.iter().filter(|window| window.visits >= VISITS_MIN && excluded(window).is_none());
+    counts.filter_map(|window| Effective::of(window)).map(|one| one.period_ns).collect()
+}
+
+fn by_waits(before: &[&Window], since: &[&Window]) -> Option<Backlog> {
     let (before, since) = (Waits::of(before)?, Waits::of(since)?);
     let (a, b) = (&before.per_visit, &since.per_visit);
     let variance = |mean: &Mean| mean.sd.max(SPREAD_MIN * a.mean).powi(2) / mean.n as f64;
@@ -45,7 +96,7 @@ pub(super) fn backlog<'w>(
         && since.per_second <= LEFT_MAX * before.per_second
         && chance((a.mean - b.mean) / error, freedom) < CHANCE_MAX;
     let waits = a.mean >= OUTER_WAKES_PER_VISIT || before.per_second >= OUTER_WAKES_PER_SECOND;
-    (waits && is_less).then_some(Backlog { before: a.mean, since: b.mean })
+    (waits && is_less).then_some(Backlog::Waits([a.mean, b.mean]))
 }
 
 /// Waits for something outside in windows that count.
@@ -55,8 +106,9 @@ struct Waits {
 }
 
 impl Waits {
-    fn of<'w>(windows: impl Iterator<Item = &'w Window>) -> Option<Waits> {
-        let counts = windows.filter(|window| window.visits >= VISITS_MIN && excluded(window).is_none());
+    fn of(windows: &[&Window]) -> Option<Waits> {
+        let counts =
+            windows.iter().filter(|window| window.visits >= VISITS_MIN && excluded(window).is_none());
         let (mut each, mut waits, mut ns) = (Vec::new(), 0, 0);
         for window in counts {
             each.push(window.outer_wakes as f64 / window.visits as f64);
@@ -71,6 +123,7 @@ impl Waits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::causal::rig::window::Moment;
 
     fn windows(waits: &[u64]) -> Vec<Window> {
         waits
@@ -88,8 +141,10 @@ mod tests {
     #[test]
     fn who_waited_for_work_before_the_pauses_and_no_longer_does_has_a_backlog() {
         let found = |before: &[u64], since: &[u64]| {
-            backlog(windows(before).iter(), windows(since).iter())
-                .map(|one| [one.before, one.since].map(|waits| (100.0 * waits).round()))
+            backlog(windows(before).iter(), windows(since).iter()).map(|one| {
+                let Backlog::Waits(waits) = one else { panic!("{one:?}") };
+                waits.map(|waits| (100.0 * waits).round())
+            })
         };
         assert_eq!(found(&[9, 10, 9, 8], &[1, 2, 0, 1, 1]), Some([90.0, 10.0]));
         assert_eq!(found(&[9, 10, 9, 8], &[9, 10, 8, 8, 9]), None, "as often as before");
@@ -100,5 +155,42 @@ mod tests {
         assert_eq!(found(&[9, 2, 12, 1], &[1, 4, 0, 9]), None, "they differ among themselves");
         let one = vec![Window { visits: 1, outer_wakes: 10, ..Window::default() }; 4];
         assert_eq!(backlog(one.iter(), windows(&[0; 5]).iter()), None, "a visit is no measure");
+    }
+
+    /// Planted faults: no `FASTER_MIN`; slower is taken for faster; what drifts is taken for certain.
+    #[test]
+    fn who_is_faster_than_before_the_first_pause_works_something_off() {
+        let windows = |periods: &[u64]| -> Vec<Window> {
+            let last = |period: u64| Moment { at_ns: 100 * period, inserted_ns: 0 };
+            let one = |period: &u64| Window {
+                visits: 101,
+                length_ns: 1_000_000,
+                last: last(*period),
+                ..Window::default()
+            };
+            periods.iter().map(one).collect()
+        };
+        let found = |before: &[u64], since: &[u64]| backlog(windows(before).iter(), windows(since).iter());
+        let Some(Backlog::Pace([before, since])) = found(&[10_000; 8], &[9_000; 20]) else { panic!() };
+        assert!((before - 1e5).abs() < 1.0 && (since - 1e9 / 9_000.0).abs() < 1.0, "{before} {since}");
+        assert_eq!(found(&[10_000; 8], &[9_900; 20]), None, "a hundredth is drift");
+        assert_eq!(found(&[9_000; 8], &[10_000; 20]), None, "slower");
+        assert_eq!(found(&[10_000; 2], &[9_000; 20]), None, "two windows are no measure");
+        let mut since = [10_000; 40];
+        since[..3].fill(9_000);
+        let Some(Backlog::Pace([_, faster])) = found(&[10_000; 8], &since) else { panic!() };
+        assert!((faster - 1e9 / 9_000.0).abs() < 1.0, "after long pauses alone: {faster}");
+        assert_eq!(found(&[10_000; 8], &[&[9_000; 2][..], &[10_000; 30]].concat()), None, "two are chance");
+        assert_eq!(
+            found(&[10_000; 8], &[&[9_000; 3][..], &[10_000; 90]].concat()),
+            None,
+            "so are three of many"
+        );
+        let mut queue = windows(&[10_000; 8]);
+        queue.iter_mut().for_each(|window| window.inner_wakes = 1);
+        let faster = windows(&[9_000; 20]);
+        assert_eq!(backlog(queue.iter(), faster.iter()), None, "a queue of its own");
+        let [fast, slow] = [[9_000, 10_500, 9_200, 10_300], [10_400, 9_400, 10_600, 9_300]];
+        assert_eq!(found(&slow, &fast), None, "they differ among themselves");
     }
 }

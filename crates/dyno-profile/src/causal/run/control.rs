@@ -58,8 +58,11 @@ const OWN_PACE: f64 = 0.2;
 pub(super) struct Control {
     /// With pauses of each of `PERCENTS`.
     sizes: [Pairs; 2],
-    /// Left alone it waits for something outside: both sizes are tried then, in turns.
+    /// Left alone it waits for something outside.
     waits_outside: bool,
+    /// It does, or the greater pauses seem to save something: whoever looks at a clock in a loop is paced by it too, and waits
+    /// for nothing. Both sizes are tried then, in turns.
+    tries_both: bool,
     /// The greater pauses leave it open whether it is paced: they may be too long for it, and the smaller ones are tried in
     /// their place.
     is_small: bool,
@@ -102,7 +105,7 @@ pub(super) struct Found {
 /// Whether pauses fill time that nobody needed, because work comes in by itself and the target rests beside it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Rest {
-    /// It waits for nothing outside.
+    /// It waits for nothing outside, and pauses seem to save nothing.
     NotAsked,
     /// They do not, or it is too little to tell.
     None,
@@ -124,12 +127,12 @@ impl Control {
     /// Left alone the target waits for something outside, or not. Said before the first pair.
     pub(super) fn begin(&mut self, waits_outside: bool) {
         debug_assert!(self.sizes.iter().all(|pairs| pairs.artefacts.is_empty()), "it has not begun");
-        self.waits_outside = waits_outside;
+        (self.waits_outside, self.tries_both) = (waits_outside, waits_outside);
     }
 
     /// How many of the sizes are tried.
     fn tried(&self) -> u32 {
-        if self.waits_outside { 2 } else { 1 }
+        if self.tries_both { 2 } else { 1 }
     }
 
     /// Whether another pair is worth its time, `pair_ns` long, when so much of a budget is spent.
@@ -159,7 +162,7 @@ impl Control {
     /// Which size comes next: of two that are compared the one that was tried less often.
     fn next(&self) -> usize {
         let [greater, smaller] = self.sizes.each_ref().map(|pairs| pairs.artefacts.len());
-        usize::from(if self.waits_outside { smaller < greater } else { self.is_small })
+        usize::from(if self.tries_both { smaller < greater } else { self.is_small })
     }
 
     /// Whether it was wanted and there was no time for it.
@@ -172,13 +175,17 @@ impl Control {
         self.is_unable || self.sizes[self.next()].artefacts.len() >= PAIRS_FIRST
     }
 
-    /// Begins anew with smaller pauses where the greater ones say neither.
+    /// Tries smaller pauses too where the greater ones seem to save something, and begins anew with them alone where these
+    /// say nothing.
     fn look_closer(&mut self) {
-        let is_first = !self.waits_outside && !self.is_small && self.sizes[0].artefacts.len() == PAIRS_FIRST;
-        let is_open = self
-            .found()
-            .is_some_and(|found| !found.is_paced() && !found.is_dear() && found.interval[1] > OPEN);
-        if is_first && is_open {
+        let is_first = !self.tries_both && !self.is_small && self.sizes[0].artefacts.len() == PAIRS_FIRST;
+        let Some(found) = self.found().filter(|found| is_first && !found.is_paced() && !found.is_dear())
+        else {
+            return;
+        };
+        if found.is_real && found.artefact > 0.0 {
+            self.tries_both = true;
+        } else if found.interval[1] > OPEN {
             *self = Control { is_small: true, ..Control::default() };
         }
     }
@@ -228,8 +235,8 @@ impl Control {
             inserted_percent: 100.0 * stats::mean(&pairs.inserted),
             fell_percent: 100.0 * stats::mean(&pairs.fell),
             pairs: mean.n,
-            rest: if self.waits_outside { self.rest(means) } else { Rest::NotAsked },
-            smaller: means[1].filter(|_| self.waits_outside).map(|mean| mean.interval()),
+            rest: if self.tries_both { self.rest(means) } else { Rest::NotAsked },
+            smaller: means[1].filter(|_| self.tries_both).map(|mean| mean.interval()),
         })
     }
 
@@ -247,10 +254,11 @@ impl Control {
             return Rest::Told(percent);
         }
         // Who waits no more has used up all that it rests: that greater pauses fill more of it means little then.
-        let waits_kept = self.sizes[0].waits_kept();
-        let is_more = exceeds((&greater, of_greater), (&smaller, of_smaller)) && waits_kept > WAITS_LOST;
+        let waits_kept = self.waits_outside.then(|| self.sizes[0].waits_kept());
+        let is_more = exceeds((&greater, of_greater), (&smaller, of_smaller))
+            && waits_kept.is_none_or(|kept| kept > WAITS_LOST);
         let at_most = upper(&[(&smaller, of_smaller), (&greater, of_greater)]);
-        if is_more || at_most < REST_OPEN || waits_kept >= WAITS_KEPT {
+        if is_more || at_most < REST_OPEN || waits_kept.is_some_and(|kept| kept >= WAITS_KEPT) {
             return Rest::None;
         }
         Rest::Open(Some(percent))
@@ -422,7 +430,8 @@ mod tests {
     fn what_pauses_of_both_sizes_fill_alike_is_what_a_target_rests() {
         // Of a million, in pairs that differ by a part of it; with pauses it waits for something outside so often a visit.
         let control = |greater: f64, smaller: f64, spread: f64, waits: u64| {
-            let mut control = Control { waits_outside: true, ..Control::default() };
+            let mut control = Control::default();
+            control.begin(true);
             for (size, inserted, saved) in [(0, 0.25, greater), (1, 0.1, smaller)] {
                 for off in [-1.0, 1.0, 0.0, 1.0, -1.0, 0.0] {
                     let period = 1e6 * (1.0 - saved + off * spread) / (1.0 - inserted);
@@ -458,11 +467,48 @@ mod tests {
         assert!(!control(0.02, 0.02, 0.002, 100).found().unwrap().is_own_pace(), "a fifth of the smaller");
     }
 
+    /// Planted faults: both sizes are tried of what waits alone; and who waits for nothing is taken for one that waits as often as
+    /// ever.
+    #[test]
+    fn what_seems_to_save_something_is_tried_with_both_sizes_also_where_nothing_waits() {
+        let of = |saved: f64| {
+            let mut control = Control::default();
+            control.begin(false);
+            for _ in 0..PAIRS_FIRST {
+                let period = 1e6 * (1.0 - saved) / 0.75;
+                control.sizes[0].add(
+                    &window(1_000_000, 0),
+                    &window(period as u64, (25.0 * period) as u64),
+                    Metric::Throughput,
+                );
+            }
+            control.look_closer();
+            control
+        };
+        let mut paced = of(0.05);
+        assert!(paced.tries_both && paced.next() == 1 && !paced.has_begun());
+        assert_eq!(paced.found().unwrap().rest, Rest::Open(None));
+        for _ in 0..PAIRS_FIRST {
+            let period = 1e6 * (1.0 - 0.05) / 0.9;
+            paced.sizes[1].add(
+                &window(1_000_000, 0),
+                &window(period as u64, (10.0 * period) as u64),
+                Metric::Throughput,
+            );
+        }
+        assert!(paced.has_begun() && matches!(paced.found().unwrap().rest, Rest::Told(_)));
+        let own = of(0.0);
+        assert!(!own.tries_both && own.has_begun() && own.found().unwrap().rest == Rest::NotAsked);
+        assert!(!of(0.2).tries_both, "paced without a question");
+        assert!(!of(-0.05).tries_both, "a cost");
+    }
+
     /// Planted fault: no more than the share of one size.
     #[test]
     fn both_sizes_have_their_pairs_where_a_target_waits_for_something_outside() {
         let pairs = |pair_ns: u64| {
-            let mut control = Control { waits_outside: true, ..Control::default() };
+            let mut control = Control::default();
+            control.begin(true);
             while control.wants_more(pair_ns, control.spent_ns, 1_000) {
                 let paused = window(1_333_000, 25 * 1_333_000);
                 let size = control.next();

@@ -1,6 +1,7 @@
 //! What makes every figure of a site worthless, if anything does: asked by the verdict before it reads a figure, in the
 //! order in which it would mislead most. Pure.
 
+use super::backlog::Backlog;
 use super::case::Case;
 use super::control::{Rest, filled_in_words};
 use super::schedule::ROUNDS_MIN;
@@ -48,11 +49,18 @@ fn elsewhere(case: &Case<'_>) -> Option<String> {
 
 /// Not the target says how often visits come, or it does not have the CPUs for itself.
 fn outside(case: &Case<'_>) -> Option<String> {
-    if let Some(backlog) = case.backlog {
-        return Some(format!(
-            "paced from outside: left alone it waits for something outside {:.2} times a visit, and {:.2} times between pauses, where it works off what came in during them",
-            backlog.before, backlog.since
-        ));
+    match case.backlog {
+        Some(Backlog::Waits([before, since])) => {
+            return Some(format!(
+                "paced from outside: left alone it waits for something outside {before:.2} times a visit, and {since:.2} times between pauses, where it works off what came in during them"
+            ));
+        }
+        Some(Backlog::Pace([before, since])) => {
+            return Some(format!(
+                "it may be paced from outside: {before:.1} visits a second before the first pause, and {since:.1} between pauses, as of what works off what came in during them (or what becomes faster by itself: try again later)"
+            ));
+        }
+        None => {}
     }
     if let Some(control) = case.control {
         if let Rest::Told(filled) = control.rest {

@@ -142,7 +142,8 @@ fn pays_late(case: &Case<'_>) -> String {
     )
 }
 
-/// More than all the time that was taken from a part cannot be saved, unless others wait less for it.
+/// More than all the time that was taken from a part cannot be saved, unless others wait less for it: that is believed where
+/// a real slow-down costs as much more.
 fn impossible(case: &Case<'_>) -> Option<String> {
     let seen = case.credibility;
     let waits =
@@ -150,15 +151,16 @@ fn impossible(case: &Case<'_>) -> Option<String> {
     let size = |point: &Point| f64::from(point.speedup_percent);
     let beyond =
         case.unbiased().map(|(point, _)| point).find(|point| point.interval_percent[0] > size(point))?;
-    let borne_out = case.slow_down.is_some_and(|slow| {
+    let is_borne_out = case.slow_down.is_some_and(|slow| {
         slow.interval_percent[1] * size(beyond) / slow.slowdown_percent.max(1.0) >= beyond.interval_percent[0]
     });
-    (!waits || case.slow_down.is_some() && !borne_out).then(|| {
-        format!(
-            "{} % less of it cannot save {:.1} %: something else changes with the pauses",
-            beyond.speedup_percent, beyond.effect_percent
-        )
-    })
+    let why = match (waits, case.slow_down) {
+        (true, Some(_)) if is_borne_out => return None,
+        (true, None) => "others may wait less for it, and no slow-down could be tried that would show it",
+        _ => "something else changes with the pauses",
+    };
+    let Point { speedup_percent, effect_percent, .. } = beyond;
+    Some(format!("{speedup_percent} % less of it cannot save {effect_percent:.1} %: {why}"))
 }
 
 /// A target that waits for time may be paced by it. Pauses for all alike would tell.

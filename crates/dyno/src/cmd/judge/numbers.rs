@@ -19,6 +19,8 @@ pub(super) struct Numbers {
     pub(super) name: String,
     /// In the order of the file.
     pub(super) values: Vec<f64>,
+    /// Whether a program wrote them that measures one thing to its end.
+    pub(super) in_sequence: bool,
 }
 
 impl Numbers {
@@ -35,13 +37,13 @@ impl Numbers {
     pub(super) fn parse(name: String, text: &str, wanted: Option<&String>) -> Result<Numbers, Failure> {
         let text = text.trim_start_matches('\u{feff}');
         let reader = Reader { name: &name, wanted };
-        let values = match text.trim_start().as_bytes().first() {
-            Some(b'[') => reader.array(text)?,
-            Some(b'{') => reader.hyperfine(text)?,
-            _ if text.lines().any(is_go_result) => reader.go(text)?,
-            _ => reader.lines(text)?,
+        let (values, in_sequence) = match text.trim_start().as_bytes().first() {
+            Some(b'[') => (reader.array(text)?, false),
+            Some(b'{') => (reader.hyperfine(text)?, true),
+            _ if text.lines().any(is_go_result) => (reader.go(text)?, true),
+            _ => (reader.lines(text)?, false),
         };
-        Ok(Numbers { name, values })
+        Ok(Numbers { name, values, in_sequence })
     }
 }
 

@@ -1,0 +1,221 @@
+//! What trimmed means leave out of two lists: numbers far beyond the others, of which one side has more.
+//!
+//! A trimmed mean says what a typical number is. A change by which nine numbers of ten are cheaper by 3 % and the tenth ten
+//! times as dear is better by it, and much worse for who pays for all of them. `dyno judge` asks it of two lists, beside
+//! [`dependence`](crate::dependence); a climb's judge has its own tests on blocks.
+
+use crate::estimate::{Estimate, PAIRS_MIN};
+use crate::judge::{BURST_ROBUST_SIGMAS, OUTLIER_SIGMAS, saved_percent, sign_test};
+use crate::normal::normal_quantile;
+use crate::stats::{MAD_SIGMA, Sorted, deviation, mean, median};
+use crate::student::student;
+
+/// Typical numbers and means that differ by less say the same: what is worth having, percent of what is saved.
+const APART_PERCENT: f64 = 1.0;
+
+/// The means of two lists that say another thing than their typical numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Means {
+    /// ln of the ratio of the arithmetic means.
+    pub estimate: Estimate,
+    /// Numbers (pairs, where they are paired) beyond the noise of the others that make B's share larger, and that make it smaller.
+    pub beyond: [usize; 2],
+}
+
+/// The means of lists that are paired by position, where they are another answer than `typical`, ln(B / A) of trimmed means,
+/// and more than noise that hits both sides alike.
+#[must_use]
+pub fn means_paired(a: &[f64], b: &[f64], typical: f64, alpha: f64) -> Option<Means> {
+    let ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| (b / a).ln() - typical).collect();
+    let (of_a, of_b) = (mean(a), mean(b));
+    // What each pair adds to the logarithm of the ratio.
+    let added: Vec<f64> = a.iter().zip(b).map(|(a, b)| b / of_b - a / of_a).collect();
+    let n = added.len();
+    let error = deviation(&added) / (n as f64).sqrt();
+    let estimate = Estimate {
+        log_ratio: (of_b / of_a).ln(),
+        error,
+        half_width: student(normal_quantile(1.0 - alpha / 2.0), n as f64 - 1.0) * error,
+        n,
+    };
+    told(estimate, typical, &[Beyond::of(&ratios)])
+}
+
+/// The same of lists in no common order.
+#[must_use]
+pub fn means_unpaired(a: &[f64], b: &[f64], typical: f64, alpha: f64) -> Option<Means> {
+    let [of_a, of_b] = [a, b].map(|values| {
+        let mean = mean(values);
+        let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+        (mean, deviation(values) / mean / (values.len() as f64).sqrt(), Beyond::of(&centred(&logs)))
+    });
+    let n = a.len().min(b.len());
+    let error = of_a.1.hypot(of_b.1);
+    let estimate = Estimate {
+        log_ratio: (of_b.0 / of_a.0).ln(),
+        error,
+        half_width: student(normal_quantile(1.0 - alpha / 2.0), n as f64 - 1.0) * error,
+        n,
+    };
+    told(estimate, typical, &[of_a.2.swapped(), of_b.2])
+}
+
+/// Differences to the median.
+fn centred(values: &[f64]) -> Vec<f64> {
+    let middle = median(values.iter().copied());
+    values.iter().map(|value| value - middle).collect()
+}
+
+/// Values far from their centre, above it and below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Beyond {
+    /// Beyond what single values of a normal noise reach.
+    outliers: [usize; 2],
+    /// Beyond all noise that was ever seen.
+    far: [usize; 2],
+}
+
+impl Beyond {
+    /// Of differences to a centre. What most of them are says how far is far; where half are alike, what the middle is.
+    fn of(differences: &[f64]) -> Self {
+        let sizes = Sorted::of(differences.iter().map(|one| one.abs()));
+        let by_median = MAD_SIGMA * sizes.median();
+        let by_most = sizes.quantile(MIDDLE).unwrap_or_default() / MIDDLE_SIGMAS;
+        let sigma = by_median.max(by_most);
+        let beyond = |sigmas: f64| {
+            let limit = sigmas * sigma;
+            let count = |is: &dyn Fn(f64) -> bool| differences.iter().filter(|one| is(**one)).count();
+            [count(&|one| one > limit), count(&|one| one < -limit)]
+        };
+        match sigma > 0.0 {
+            true => Self { outliers: beyond(OUTLIER_SIGMAS), far: beyond(BURST_ROBUST_SIGMAS) },
+            false => Self { outliers: [0; 2], far: [0; 2] },
+        }
+    }
+
+    /// What makes A larger makes B's part of it smaller.
+    fn swapped(self) -> Self {
+        let [above, below] = self.outliers;
+        let [far_above, far_below] = self.far;
+        Self { outliers: [below, above], far: [far_below, far_above] }
+    }
+}
+
+/// Chance of outliers that lean to one side as much as that, under noise that both sides have: six of six are less. Who is taken
+/// for one by chance is told both answers.
+const LEANS_CHANCE: f64 = 0.05;
+/// Three fifths of normal values lie within 0.842 deviations, which is what trimming leaves.
+const MIDDLE: f64 = 0.6;
+const MIDDLE_SIGMAS: f64 = 0.842;
+
+fn told(estimate: Estimate, typical: f64, beyond: &[Beyond]) -> Option<Means> {
+    let sum = |of: fn(&Beyond) -> [usize; 2]| {
+        beyond.iter().map(of).fold([0; 2], |[up, down], [one, other]| [up + one, down + other])
+    };
+    let ([up, down], far) = (sum(|one| one.outliers), sum(|one| one.far));
+    let leans = sign_test(up.max(down), up + down) < LEANS_CHANCE;
+    let one_has_them = (far[0] > 0) != (far[1] > 0);
+    let apart = (saved_percent(estimate.log_ratio) - saved_percent(typical)).abs() >= APART_PERCENT;
+    let long_enough = estimate.n >= PAIRS_MIN && estimate.log_ratio.is_finite();
+    (long_enough && apart && (leans || one_has_them)).then_some(Means { estimate, beyond: [up, down] })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::Prng;
+    use crate::dependence::{series_paired, series_unpaired};
+    use crate::judge::Verdict;
+
+    /// Numbers around `level` with 2 % of noise, of which a part is so many times as large.
+    fn list(rng: &mut Prng, n: usize, level: f64, part: f64, times: f64) -> Vec<f64> {
+        let one = |rng: &mut Prng| {
+            let value = level * (1.0 + 0.02 * rng.normal());
+            if rng.unit() < part { times * value } else { value }
+        };
+        (0..n).map(|_| one(rng)).collect()
+    }
+
+    /// How often the means are told beside the typical numbers, paired or not.
+    fn told_in(
+        runs: usize,
+        unpaired: bool,
+        mut lists: impl FnMut() -> [Vec<f64>; 2],
+    ) -> (f64, Option<Means>) {
+        let mut last = None;
+        let mut one = || {
+            let [a, b] = lists();
+            let typical = if unpaired { series_unpaired } else { series_paired };
+            let typical = typical(&a, &b, 0.01).unwrap().estimate.log_ratio;
+            let of = if unpaired { means_unpaired } else { means_paired };
+            let told = of(&a, &b, typical, 0.01);
+            last = told.or(last);
+            told.is_some()
+        };
+        let told = (0..runs).filter(|_| one()).count() as f64 / runs as f64;
+        (told, last)
+    }
+
+    /// Planted faults: only the sign test, to which one number in a hundred is chance; only what lies beyond all noise, to which
+    /// numbers that are doubled are noise.
+    #[test]
+    fn a_side_that_has_dear_numbers_now_and_then_is_told() {
+        let mut rng = Prng::new(11);
+        // How many, how often, how many times as large: in so many of the lists at least one is there.
+        for (n, part, times, least) in
+            [(100, 0.1, 10.0, 0.99), (200, 0.02, 11.0, 0.95), (100, 0.12, 1.5, 0.75), (40, 0.2, 3.0, 0.7)]
+        {
+            for unpaired in [false, true] {
+                let (told, last) = told_in(400, unpaired, || {
+                    [list(&mut rng, n, 100.0, 0.0, 1.0), list(&mut rng, n, 97.0, part, times)]
+                });
+                println!("{n} numbers, {part} of them x{times}, unpaired {unpaired}: told {told:.3}");
+                assert!(told >= least, "{n}, {part}, x{times}, unpaired {unpaired}: {told}");
+                let Means { estimate, beyond } = last.unwrap();
+                assert!(estimate.log_ratio > -0.01 && beyond[0] > beyond[1], "{estimate:?} {beyond:?}");
+                assert!(estimate.error > 0.0 && estimate.half_width > 2.0 * estimate.error);
+            }
+        }
+    }
+
+    /// Planted fault: what is apart is told without asking whether one side has it.
+    #[test]
+    fn noise_that_both_sides_have_is_no_answer_of_its_own() {
+        let mut rng = Prng::new(12);
+        for (n, part, times, most) in [(100, 0.0, 1.0, 0.0), (100, 0.1, 5.0, 0.08), (40, 0.1, 1.3, 0.05)] {
+            for unpaired in [false, true] {
+                let (told, _) = told_in(400, unpaired, || {
+                    [100.0, 97.0].map(|level| list(&mut rng, n, level, part, times))
+                });
+                println!("{n} numbers, {part} of both x{times}, unpaired {unpaired}: told {told:.3}");
+                assert!(told <= most, "{n}, {part}, x{times}, unpaired {unpaired}: {told}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_mean_of_both_lists_is_what_it_is_and_its_interval_holds_the_truth() {
+        let (a, b) = ([10.0, 10.1, 11.0, 9.9, 9.0, 10.0], [10.1, 10.0, 11.1, 9.8, 9.0, 130.0]);
+        let told = means_paired(&a, &b, 0.0, 0.01).unwrap();
+        assert!((told.estimate.percent() - 200.0).abs() < 1e-9, "60 and 180 in all: {told:?}");
+        assert_eq!((told.beyond, told.estimate.n), ([1, 0], 6));
+        let even = [9.9, 10.0, 10.1, 10.0, 9.9, 10.1, 9.95, 10.05, 10.0, 10.0];
+        let mut dear = even;
+        dear[9] = 910.0;
+        let told = means_unpaired(&dear, &even, 0.0, 0.01).unwrap();
+        assert!((told.estimate.percent() + 90.0).abs() < 1e-9, "1,000 and 100 in all: {told:?}");
+        assert_eq!(told.beyond, [0, 1]);
+        // Lists without any spread have nothing that is far.
+        assert_eq!(means_paired(&[1.0; 6], &[2.0; 6], 0.0, 0.01), None);
+        let mut rng = Prng::new(13);
+        let held = (0..1_000).filter(|_| {
+            let a = list(&mut rng, 200, 100.0, 0.0, 1.0);
+            let b = list(&mut rng, 200, 100.0, 0.2, 3.0);
+            let told = means_paired(&a, &b, 0.0, 0.01).unwrap().estimate;
+            Verdict::of(&told) == Verdict::Worse && (told.log_ratio - 1.4_f64.ln()).abs() <= told.half_width
+        });
+        let held = held.count();
+        assert!(held >= 960, "{held} of 1,000");
+    }
+}

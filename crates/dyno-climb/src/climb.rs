@@ -22,6 +22,8 @@ mod proofs;
 mod rules;
 mod starts;
 mod step;
+#[cfg(test)]
+mod still;
 mod time;
 mod total;
 mod turned;

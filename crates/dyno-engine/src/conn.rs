@@ -451,4 +451,130 @@ mod tests {
         busy.input = Vec::new();
         assert!(busy.is_over() && busy.held() == 0);
     }
+
+    fn owed(what: OwedWhat) -> Owed {
+        let asked = Asked::LAST;
+        Owed { serial: 1, asked, what, line: None, is_told: false, status: 200, head_bytes: 0, body_bytes: 0 }
+    }
+
+    fn stream(framing: StreamFraming, is_waiting: bool) -> Option<Owed> {
+        let source: Box<dyn Source> = Box::new(|_: &mut Vec<u8>| crate::Filled::End);
+        Some(owed(OwedWhat::Stream { source: Foreign::new(source), framing, is_waiting }))
+    }
+
+    fn incoming(into: Into) -> Option<Incoming> {
+        let (asked, framing) = (Asked::LAST, Framing::Length(1));
+        Some(Incoming { head: Vec::with_capacity(16), asked, framing, into, line: None })
+    }
+
+    fn upload(is_paused: bool) -> Into {
+        let address = Address { token: 0, serial: 0 };
+        Into::Upload(Box::new(Uploading { upload: None, address, is_paused }))
+    }
+
+    fn queue(bytes: usize) -> Queue {
+        let mut queue = Queue::default();
+        queue.push_bytes(&b"x".repeat(bytes));
+        queue
+    }
+
+    /// Planted fault: one of them is not asked, and what it holds is dropped with the box.
+    #[test]
+    fn a_box_is_over_when_nothing_in_it_is_incomplete() {
+        let output = Watch { output: true, ..Watch::INPUT };
+        for (busy, what) in [
+            (Busy { input: vec![1], ..Busy::default() }, "input"),
+            (Busy { incoming: incoming(Into::Memory(Vec::new())), ..Busy::default() }, "a body"),
+            (Busy { queue: queue(1), ..Busy::default() }, "a queue"),
+            (Busy { owed: stream(StreamFraming::Chunked, false), ..Busy::default() }, "a reply"),
+            (Busy { is_closing: true, ..Busy::default() }, "its close"),
+            (Busy { watch: output, ..Busy::default() }, "what it is watched for"),
+            (Busy { write_due: Some(Tick::default()), ..Busy::default() }, "a reader"),
+        ] {
+            assert!(!busy.is_over(), "{what} is incomplete");
+        }
+        assert!(Busy { read_due: Some(Tick::default()), peer_has_closed: true, ..Busy::default() }.is_over());
+    }
+
+    #[test]
+    fn requests_wait_for_whatever_is_to_be_done_first() {
+        assert!(!Busy::default().is_paused());
+        assert!(!Busy { queue: queue((64 << 10) - 1), ..Busy::default() }.is_paused(), "a short queue");
+        assert!(!Busy { incoming: incoming(upload(false)), ..Busy::default() }.is_paused());
+        assert!(!Busy { incoming: incoming(Into::Memory(Vec::new())), ..Busy::default() }.is_paused());
+        for (busy, what) in [
+            (Busy { is_closing: true, ..Busy::default() }, "the close"),
+            (Busy { owed: stream(StreamFraming::Chunked, true), ..Busy::default() }, "the reply before"),
+            (Busy { queue: queue(64 << 10), ..Busy::default() }, "the reader"),
+            (Busy { incoming: incoming(upload(true)), ..Busy::default() }, "the upload"),
+        ] {
+            assert!(busy.is_paused(), "{what} is waited for");
+        }
+    }
+
+    /// Planted faults: an answer is taken for a stream, or one that waits for one that has more.
+    #[test]
+    fn a_stream_is_ready_or_silent_and_may_end_by_the_close() {
+        let answer = Some(owed(OwedWhat::Answer { waited: Arc::new(Waited::default()) }));
+        for (owed, ready, silent, closes) in [
+            (None, false, false, false),
+            (answer, false, false, false),
+            (stream(StreamFraming::Chunked, false), true, false, false),
+            (stream(StreamFraming::Length(5), true), false, true, false),
+            (stream(StreamFraming::Close, true), false, true, true),
+        ] {
+            let mut busy = Busy { owed, ..Busy::default() };
+            let is = (busy.has_source_ready(), busy.is_silent(), busy.ends_by_close());
+            assert_eq!(is, (ready, silent, closes), "{:?}", busy.owed);
+            busy.queue = queue(1);
+            assert!(!busy.is_silent(), "something of it has not left");
+        }
+    }
+
+    #[test]
+    fn what_a_connection_holds_is_all_that_is_its_own() {
+        let input = Vec::with_capacity(100);
+        let body = Vec::with_capacity(1_000);
+        let of_queue = queue(10).owned_bytes();
+        let held = |busy: &Busy| (busy.held(), busy.uploading().is_some(), busy.is_upload_paused());
+        let mut busy = Busy { input, queue: queue(10), ..Busy::default() };
+        let own = busy.input.capacity() + of_queue;
+        assert_eq!(held(&busy), (own, false, false));
+        busy.incoming = incoming(Into::Memory(body));
+        let head = busy.incoming.as_ref().map_or(0, |incoming| incoming.head.capacity());
+        assert!(busy.held() >= own + head + 1_000 && head >= 16, "{}", busy.held());
+        busy.incoming = incoming(upload(false));
+        assert_eq!(held(&busy), (own + head, true, false), "an upload's body is its own");
+        busy.incoming = incoming(upload(true));
+        assert_eq!(held(&busy), (own + head, true, true));
+    }
+
+    #[test]
+    fn the_nearest_deadline_counts_round_the_end_of_the_range() {
+        let tick = |number: u32| Some(std::num::Wrapping(number));
+        let nearest = |read_due, write_due, owed_due| {
+            Busy { read_due, write_due, owed_due, ..Busy::default() }.nearest_due()
+        };
+        assert_eq!(nearest(None, None, None), None);
+        assert_eq!(nearest(tick(9), tick(7), tick(8)), tick(7));
+        assert_eq!(nearest(tick(9), None, tick(8)), tick(8));
+        assert_eq!(nearest(tick(6), tick(7), None), tick(6));
+        assert_eq!(nearest(tick(2), tick(u32::MAX), None), tick(u32::MAX));
+    }
+
+    /// Planted faults: a free entry is forgotten, or handed out twice; a token of another entry is believed.
+    #[test]
+    fn entries_are_used_again_last_freed_first() {
+        let mut slab = Slab::new();
+        let all: Vec<u32> = (0..4).map(|socket| slab.insert(socket, None)).collect();
+        assert_eq!((all, slab.in_use()), (vec![0, 1, 2, 3], 4));
+        assert_eq!((slab.remove(1), slab.remove(3)), (Some(1), Some(3)));
+        assert_eq!(slab.remove(1), None, "it is gone already");
+        assert_eq!((slab.in_use(), slab.indexes()), (2, vec![0, 2]));
+        assert_eq!([9, 8, 7].map(|socket| slab.insert(socket, None)), [3, 1, 4]);
+        let sockets: Vec<i32> = slab.iter().map(|(_, conn)| *conn.socket()).collect();
+        assert_eq!((sockets, slab.in_use()), (vec![0, 8, 2, 9, 7], 5));
+        assert_eq!([0, 1, 4].map(|index| slab.token(index)), [0, 1 << 32 | 1, 4]);
+        assert_eq!([4, 1 << 32 | 4, 5, 1].map(|token| slab.index_of(token)), [Some(4), None, None, None]);
+    }
 }

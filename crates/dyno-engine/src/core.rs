@@ -641,3 +641,29 @@ fn put_in_front(held: &[u8], buffer: &mut [u8]) -> usize {
     buffer[..held.len()].copy_from_slice(held);
     held.len()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Planted fault: metrics tell a peer that was late from one that went away, and this mixes them up.
+    #[test]
+    fn how_a_connection_ended_is_told_by_its_reason() {
+        for (why, told) in [
+            (BodyError::Closed, Ended::Done),
+            (BodyError::Malformed(400), Ended::Done),
+            (BodyError::Refused, Ended::Done),
+            (BodyError::TimedOut, Ended::Late),
+            (BodyError::Cut, Ended::ByPeer),
+        ] {
+            assert_eq!(ended(why), told, "{why:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_held_stands_in_front_of_what_is_read() {
+        let mut buffer = *b"........";
+        assert_eq!((put_in_front(b"abc", &mut buffer), &buffer), (3, b"abc....."));
+        assert_eq!((put_in_front(b"", &mut buffer), &buffer), (0, b"abc....."));
+    }
+}

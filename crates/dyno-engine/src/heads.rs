@@ -219,4 +219,60 @@ mod tests {
             assert_eq!((&dates.local, &dates.iso8601), (local, iso8601));
         }
     }
+
+    /// Planted faults: a head that tells another length, or of another type, is taken for the right one.
+    #[test]
+    fn a_head_tells_its_own_type_and_length_only() {
+        let mut heads = Heads::new(0);
+        for media in [Media::Json, Media::Text, Media::Octets] {
+            let head =
+                heads.ready(media).map(|ready| ready.with_length(27).as_bytes().len()).unwrap_or_default();
+            assert!(head > 0 && heads.tells(media, head, 27), "{}", media.name());
+            assert!(
+                !heads.tells(media, head, 28)
+                    && !heads.tells(media, head + 1, 27)
+                    && !heads.tells(media, head - 1, 27)
+            );
+        }
+        for media in [Media::Named, Media::Absent] {
+            assert!(heads.ready(media).is_none() && !heads.tells(media, 0, 0));
+        }
+        let json = heads.json.as_bytes().len();
+        let text = heads.text.as_bytes().len();
+        assert!(json != text && !heads.tells(Media::Text, json, 27) && !heads.tells(Media::Json, text, 27));
+    }
+
+    #[test]
+    fn every_ready_head_has_the_date_of_the_second() {
+        let mut heads = Heads::new(0);
+        for (unix_s, date) in
+            [(0, "Thu, 01 Jan 1970 00:00:00 GMT"), (1_700_000_000, "Tue, 14 Nov 2023 22:13:20 GMT")]
+        {
+            heads.stamp(unix_s);
+            assert_eq!((heads.unix_s, heads.date.as_slice()), (unix_s, date.as_bytes()));
+            let start = format!("HTTP/1.1 200 OK\r\nServer: dyno\r\nDate: {date}\r\n");
+            for media in [Media::Json, Media::Text, Media::Octets] {
+                let wanted = format!("{start}Content-Type: {}\r\nContent-Length: 0\r\n\r\n", media.name());
+                let head = heads.ready(media).map(|ready| ready.as_bytes().to_vec()).unwrap_or_default();
+                assert_eq!(String::from_utf8_lossy(&head), wanted);
+            }
+            let mut begun = Vec::new();
+            heads.begin(&mut begun, 200);
+            assert_eq!(String::from_utf8_lossy(&begun), start);
+            let mut other = Vec::new();
+            heads.begin(&mut other, 404);
+            assert_eq!(String::from_utf8_lossy(&other), start.replace("200 OK", "404 Not Found"));
+            assert_eq!(heads.log_dates.iso8601, LogDates::new(unix_s).iso8601);
+        }
+    }
+
+    #[test]
+    fn a_length_is_written_anew_where_it_is_another_one() {
+        let mut ready = Ready::new(Media::Text);
+        for length in [5, 12_345, 5, 5, 0] {
+            let head = String::from_utf8_lossy(ready.with_length(length).as_bytes()).into_owned();
+            assert!(head.ends_with(&format!("Content-Length: {length}\r\n\r\n")), "{head}");
+            assert_eq!(ready.length, length);
+        }
+    }
 }

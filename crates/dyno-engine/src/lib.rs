@@ -68,6 +68,8 @@ mod response;
 mod route;
 mod sandbox;
 mod scratch;
+#[cfg(test)]
+mod scripted;
 mod seam;
 mod segment;
 mod server;

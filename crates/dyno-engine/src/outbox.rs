@@ -336,3 +336,242 @@ impl Part {
         matches!(self.what, What::Cut)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted::{Scripted, file};
+    use crate::shared::Shared;
+    use FileSent::{Broken, Changed, Cold, Done, WouldBlock};
+    use dyno_measure::Prng;
+
+    fn outbox(text: &[u8]) -> Outbox {
+        let mut outbox = Outbox::new();
+        outbox.bytes().extend_from_slice(text);
+        outbox
+    }
+
+    fn flush(outbox: &mut Outbox, net: &mut Scripted) -> (Flushed, u64) {
+        let mut counts = Counts::default();
+        let flushed = outbox.flush(net, &(), &mut counts);
+        (flushed, counts.sends)
+    }
+
+    #[test]
+    fn what_a_socket_takes_is_gone_and_the_rest_waits() {
+        let mut outbox = outbox(b"abcdef");
+        let mut net = Scripted::saying([Done(2), WouldBlock, Done(4)]);
+        assert_eq!(flush(&mut outbox, &mut net), (Flushed::Blocked, 1));
+        assert_eq!((outbox.len(), outbox.is_empty()), (4, false));
+        assert_eq!(flush(&mut outbox, &mut net), (Flushed::Blocked, 1));
+        assert_eq!(flush(&mut outbox, &mut net), (Flushed::All, 1));
+        assert_eq!((outbox.len(), outbox.is_empty(), net.text()), (0, true, "abcdef"));
+        assert_eq!(net.calls, ["send 6", "send 4", "send 4"]);
+        let mut lost = self::outbox(b"abc");
+        assert_eq!(flush(&mut lost, &mut Scripted::saying([Broken])), (Flushed::Broken, 1));
+        assert!(lost.is_empty(), "nobody gets it any more");
+        let mut dropped = self::outbox(b"abc");
+        dropped.discard();
+        assert!(dropped.is_empty());
+    }
+
+    /// Heads and bodies that are not copied, in one call.
+    fn replies() -> Outbox {
+        let mut outbox = outbox(b"head1");
+        outbox.push(Piece::Static(b"body1"));
+        outbox.push(Piece::Static(b""));
+        outbox.bytes().extend_from_slice(b"head2");
+        outbox.push(Piece::Shared(Shared::from("body2")));
+        outbox.bytes().extend_from_slice(b"tail");
+        outbox
+    }
+
+    #[test]
+    fn bodies_that_are_not_copied_leave_in_their_places() {
+        let mut all = replies();
+        assert!(all.has_parts() && !outbox(b"x").has_parts());
+        assert_eq!(all.len(), 14, "of its own bytes");
+        let mut net = Scripted::default();
+        assert_eq!(flush(&mut all, &mut net), (Flushed::All, 1));
+        assert_eq!(net.text(), "head1body1head2body2tail");
+        assert_eq!(net.calls, ["slices 5+5+5+5+4"]);
+        assert!(all.is_empty() && !all.has_parts());
+    }
+
+    /// Planted faults: a byte at the border of two parts is sent twice, or never. Each of the 24 bytes is such a border once.
+    #[test]
+    fn what_is_refused_moves_to_the_queue_wherever_it_was_cut() {
+        for at in 1..24 {
+            let (mut outbox, mut queue) = (replies(), Queue::default());
+            let mut net = Scripted::saying([Done(at)]);
+            assert_eq!(flush(&mut outbox, &mut net).0, Flushed::Blocked, "after {at}");
+            outbox.move_to(&mut queue);
+            assert!(outbox.is_empty() && !outbox.has_parts());
+            assert_eq!(queue.send(&mut net, &(), &mut Counts::default()), Flushed::All);
+            assert_eq!(net.text(), "head1body1head2body2tail", "cut after {at}");
+            // And the same in the outbox itself.
+            let (mut outbox, mut net) = (replies(), Scripted::saying([Done(at), Done(1)]));
+            let mut ended = Flushed::Blocked;
+            for _ in 0..3 {
+                ended = if outbox.is_empty() { ended } else { flush(&mut outbox, &mut net).0 };
+            }
+            assert_eq!((net.text(), ended), ("head1body1head2body2tail", Flushed::All), "cut after {at}");
+        }
+    }
+
+    #[test]
+    fn a_cut_ends_a_send() {
+        let mut outbox = outbox(b"before");
+        let mark = outbox.mark();
+        outbox.bytes().extend_from_slice(b"headbody");
+        outbox.cut(mark, 4);
+        outbox.cut(mark, 8);
+        let mut net = Scripted { has_split: true, ..Scripted::default() };
+        assert_eq!(flush(&mut outbox, &mut net), (Flushed::All, 2), "nothing is sent for the cut at the end");
+        assert_eq!(net.calls, ["send 10", "send 4"]);
+        let mut queue = Queue::default();
+        let mut outbox = self::outbox(b"headbody");
+        let start = Mark { bytes: 0, parts: 0 };
+        outbox.cut(start, 4);
+        outbox.move_to(&mut queue);
+        let mut net = Scripted { has_split: true, ..Scripted::default() };
+        assert_eq!(queue.send(&mut net, &(), &mut Counts::default()), Flushed::All);
+        assert_eq!(net.calls, ["send 4", "send 4"], "the cut goes with it");
+    }
+
+    #[test]
+    fn a_file_follows_its_head_at_once_and_one_step_is_a_turn() {
+        for (has_split, head) in [(false, "before file 4"), (true, "send 4")] {
+            let mut outbox = outbox(b"head");
+            outbox.push(Piece::File(file(10)));
+            outbox.bytes().extend_from_slice(b"next");
+            let mut net = Scripted { has_split, ..Scripted::default() };
+            assert_eq!(flush(&mut outbox, &mut net), (Flushed::All, 3));
+            assert_eq!(net.text(), "head##########next");
+            assert_eq!(net.calls, [head, "file 0+10", "send 4"]);
+        }
+        let mut outbox = Outbox::new();
+        outbox.push(Piece::File(file(300_000)));
+        let mut net = Scripted::default();
+        assert_eq!(flush(&mut outbox, &mut net), (Flushed::Blocked, 1));
+        assert_eq!(flush(&mut outbox, &mut net), (Flushed::All, 1));
+        assert_eq!(net.calls, ["file 0+262144", "file 262144+37856"]);
+    }
+
+    /// Planted faults: the rest of a file that is not in memory is forgotten; that of one that has changed is kept.
+    #[test]
+    fn a_file_that_cannot_be_sent_says_why() {
+        for (said, wanted, sends, is_kept) in [
+            (Done(3), Flushed::Blocked, 1, true),
+            (Cold, Flushed::Cold, 0, true),
+            (WouldBlock, Flushed::Blocked, 1, true),
+            (Changed, Flushed::Changed, 0, false),
+            (Broken, Flushed::Broken, 1, false),
+        ] {
+            let mut outbox = Outbox::new();
+            outbox.push(Piece::File(file(10)));
+            assert_eq!(flush(&mut outbox, &mut Scripted::saying([said])), (wanted, sends), "{said:?}");
+            assert_eq!(outbox.is_empty(), !is_kept, "{said:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_added_since_a_mark_can_be_changed_and_taken_back() {
+        let mut outbox = outbox(b"kept");
+        outbox.push(Piece::Static(b"too"));
+        let mark = outbox.mark();
+        outbox.bytes().extend_from_slice(b"headbody");
+        assert_eq!(outbox.since(mark), 8);
+        outbox.replace_head(mark, 4, b"HEAD");
+        assert_eq!(outbox.bytes().as_slice(), b"keptHEADbody");
+        outbox.replace_head(mark, 4, b"longer head, ");
+        assert_eq!(outbox.bytes().as_slice(), b"keptlonger head, body");
+        outbox.replace_head(mark, 13, b"");
+        outbox.truncate(mark, 2);
+        assert_eq!(outbox.since(mark), 2);
+        assert_eq!(outbox.bytes().as_slice(), b"keptbo");
+        outbox.push(Piece::Static(b"gone"));
+        outbox.take_back(mark);
+        let mut net = Scripted::default();
+        assert_eq!(flush(&mut outbox, &mut net).0, Flushed::All);
+        assert_eq!(net.text(), "kepttoo");
+    }
+
+    /// Forty replies are eighty slices; a call takes 64 at most.
+    #[test]
+    fn more_parts_than_slices_leave_in_more_calls() {
+        let mut outbox = Outbox::new();
+        for _ in 0..40 {
+            outbox.bytes().extend_from_slice(b"head");
+            outbox.push(Piece::Static(b"body"));
+        }
+        let mut net = Scripted::default();
+        assert_eq!(flush(&mut outbox, &mut net), (Flushed::All, 2));
+        assert_eq!(net.text(), "headbody".repeat(40));
+        assert!(net.calls.iter().all(|call| call.split('+').count() <= SLICES_MAX), "{:?}", net.calls);
+    }
+
+    #[test]
+    fn an_outbox_that_was_blown_up_gives_its_memory_back() {
+        let mut outbox = Outbox::new();
+        outbox.bytes().resize(2 << 20, b'x');
+        assert_eq!(flush(&mut outbox, &mut Scripted::default()).0, Flushed::All);
+        assert!(outbox.bytes().capacity() <= OUTBOX_BYTES_KEEP, "{}", outbox.bytes().capacity());
+        outbox.bytes().resize(OUTBOX_BYTES_FLUSH, b'x');
+        let before = outbox.bytes().capacity();
+        assert_eq!(flush(&mut outbox, &mut Scripted::default()).0, Flushed::All);
+        assert_eq!(outbox.bytes().capacity(), before, "what is usual is kept");
+    }
+
+    /// Whatever stands in it and wherever the socket stops: every byte leaves once, in its order.
+    #[test]
+    fn every_byte_leaves_once_and_in_its_order() {
+        for seed in 0..400 {
+            let mut rng = Prng::new(seed);
+            let (mut outbox, mut wanted) = (Outbox::new(), String::new());
+            for piece in 0..1 + rng.below(12) {
+                let letters = char::from(b'a' + piece as u8).to_string().repeat(1 + rng.below(9) as usize);
+                let is_file = match rng.below(5) {
+                    0 | 1 => {
+                        outbox.bytes().extend_from_slice(letters.as_bytes());
+                        false
+                    }
+                    2 => {
+                        outbox.push(Piece::Shared(Shared::from(letters.clone().into_bytes())));
+                        false
+                    }
+                    3 => {
+                        outbox.push(Piece::File(file(letters.len() as u64)));
+                        true
+                    }
+                    _ => {
+                        outbox.bytes().extend_from_slice(letters.as_bytes());
+                        let mark = outbox.mark();
+                        outbox.cut(mark, 0);
+                        false
+                    }
+                };
+                wanted += &if is_file { "#".repeat(letters.len()) } else { letters };
+            }
+            let takes =
+                |rng: &mut Prng| if rng.coin() { Done(1 + rng.below(9) as usize) } else { WouldBlock };
+            let script: Vec<FileSent> = (0..20).map(|_| takes(&mut rng)).collect();
+            let mut net = Scripted { has_split: rng.coin(), ..Scripted::saying(script) };
+            let (mut queue, moves_after) = (Queue::default(), rng.below(4));
+            for turn in 0.. {
+                assert!(turn < 200, "seed {seed}: it never ends");
+                if turn == moves_after && !outbox.is_empty() {
+                    outbox.move_to(&mut queue);
+                }
+                if !outbox.is_empty() {
+                    flush(&mut outbox, &mut net);
+                } else if !queue.is_empty() {
+                    queue.send(&mut net, &(), &mut Counts::default());
+                } else {
+                    break;
+                }
+            }
+            assert_eq!(net.text(), wanted, "seed {seed}");
+        }
+    }
+}

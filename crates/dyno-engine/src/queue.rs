@@ -223,3 +223,179 @@ impl Queue {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted::{Scripted, file};
+    use crate::shared::Shared;
+    use FileSent::{Broken, Changed, Cold, Done, WouldBlock};
+
+    fn fixed(bytes: &'static [u8]) -> Segment {
+        Segment::new(Piece::Static(bytes))
+    }
+
+    fn of_file(length: u64) -> Queue {
+        let mut queue = Queue::default();
+        queue.push(Segment::new(Piece::File(file(length))));
+        queue
+    }
+
+    fn send(queue: &mut Queue, net: &mut Scripted) -> (Flushed, u64) {
+        let mut counts = Counts::default();
+        let flushed = queue.send(net, &(), &mut counts);
+        (flushed, counts.sends)
+    }
+
+    /// Planted faults: what is added goes before what is there, or into a segment that was cut off.
+    #[test]
+    fn inline_bytes_are_joined_until_they_are_cut_apart() {
+        for (has_split, calls, sends) in [(false, vec!["slices 4+4"], 1), (true, vec!["send 4", "send 4"], 2)]
+        {
+            let mut queue = Queue::default();
+            for bytes in [&b"ab"[..], b"", b"cd"] {
+                queue.push_bytes(bytes);
+            }
+            queue.cut();
+            queue.push_bytes(b"ef");
+            queue.push_bytes(b"gh");
+            let mut net = Scripted { has_split, ..Scripted::default() };
+            assert_eq!(send(&mut queue, &mut net), (Flushed::All, sends));
+            assert_eq!(net.text(), "abcdefgh");
+            assert_eq!(net.calls, calls);
+            assert!(queue.is_empty() && queue.taken == 8);
+        }
+    }
+
+    #[test]
+    fn a_queue_is_long_from_64_kilobytes_on_and_with_a_large_file() {
+        let mut queue = Queue::default();
+        queue.push_bytes(&b"x".repeat((64 << 10) - 1));
+        assert!(!queue.is_long());
+        queue.push_bytes(b"x");
+        assert!(queue.is_long());
+        assert!(!of_file((64 << 10) - 1).is_long() && of_file(64 << 10).is_long());
+    }
+
+    /// Planted faults: what others hold is charged, or what left goes on being.
+    #[test]
+    fn memory_is_its_own_until_the_segment_has_left() {
+        let mut queue = Queue::default();
+        queue.push(fixed(b"1234"));
+        queue.push(Segment::new(Piece::Shared(Shared::from("5678"))));
+        assert_eq!(queue.owned_bytes(), 0);
+        queue.push_bytes(b"9abc");
+        let own = queue.owned_bytes();
+        assert!(own >= 4);
+        assert_eq!(send(&mut queue, &mut Scripted::saying([Done(10)])), (Flushed::Blocked, 1));
+        assert_eq!((queue.owned_bytes(), queue.taken), (own, 10), "half of it waits");
+        let grown = b"d".repeat(own);
+        queue.push_bytes(&grown);
+        assert!(queue.owned_bytes() >= 4 + own, "it has grown");
+        assert_eq!(send(&mut queue, &mut Scripted::default()), (Flushed::All, 1));
+        assert_eq!((queue.owned_bytes(), queue.taken), (0, 12 + own as u64));
+    }
+
+    #[test]
+    fn what_a_socket_refuses_waits_in_its_place() {
+        let mut queue = Queue::default();
+        queue.push(fixed(b"abc"));
+        queue.push(fixed(b"def"));
+        let mut net = Scripted::saying([Done(2), WouldBlock, Done(3)]);
+        let sent: Vec<_> = (0..4).map(|_| send(&mut queue, &mut net)).collect();
+        assert_eq!(
+            sent,
+            [(Flushed::Blocked, 1), (Flushed::Blocked, 1), (Flushed::Blocked, 1), (Flushed::All, 1)]
+        );
+        assert_eq!(net.text(), "abcdef");
+        assert_eq!(net.calls, ["slices 3+3", "slices 1+3", "slices 1+3", "send 1"]);
+        queue.push(fixed(b"gone"));
+        assert_eq!(send(&mut queue, &mut Scripted::saying([Broken])), (Flushed::Broken, 1));
+    }
+
+    #[test]
+    fn a_turn_is_four_calls() {
+        for (segments, first) in [(3, Flushed::All), (4, Flushed::All), (5, Flushed::Blocked)] {
+            let mut queue = Queue::default();
+            (0..segments).for_each(|_| queue.push(fixed(b"x")));
+            let mut net = Scripted { has_split: true, ..Scripted::default() };
+            assert_eq!(send(&mut queue, &mut net), (first, segments.min(4)), "{segments}");
+            assert_eq!(queue.is_empty(), first == Flushed::All);
+        }
+    }
+
+    /// 600,000 bytes are two steps of 256 KiB and 75,712 bytes.
+    #[test]
+    fn a_file_leaves_step_by_step_behind_what_stands_before_it() {
+        let mut queue = Queue::default();
+        queue.push_bytes(b"head");
+        queue.push(Segment::new(Piece::File(file(600_000))));
+        let mut net = Scripted::default();
+        assert_eq!(send(&mut queue, &mut net), (Flushed::All, 4));
+        assert_eq!(net.calls, ["send 4", "file 0+262144", "file 262144+262144", "file 524288+75712"]);
+        assert!(net.taken.starts_with(b"head###") && net.taken.len() == 600_004);
+        let part = file(1_000).part(200..500);
+        let mut queue = Queue::default();
+        part.into_iter().for_each(|part| queue.push(Segment::new(Piece::File(part))));
+        let mut net = Scripted::saying([Done(50)]);
+        assert_eq!(send(&mut queue, &mut net), (Flushed::Blocked, 1));
+        assert_eq!(net.calls, ["file 200+300"]);
+        assert_eq!(queue.file_in_front().map(|(file, offset)| (file.length, offset)), Some((300, 250)));
+        assert_eq!(queue.taken, 50);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_sent_says_why_and_loses_nothing() {
+        for (said, wanted, sends) in [
+            (Cold, Flushed::Cold, 0),
+            (Changed, Flushed::Changed, 0),
+            (WouldBlock, Flushed::Blocked, 1),
+            (Broken, Flushed::Broken, 1),
+        ] {
+            let mut queue = of_file(10);
+            assert_eq!(send(&mut queue, &mut Scripted::saying([said])), (wanted, sends), "{said:?}");
+            assert_eq!((queue.taken, queue.file_in_front().map(|(_, offset)| offset)), (0, Some(0)));
+        }
+        let mut queue = Queue::default();
+        queue.push(fixed(b"x"));
+        assert!(queue.file_in_front().is_none(), "bytes are no file");
+    }
+
+    /// Planted faults: what was fetched is waited for without end, or more than was fetched is.
+    #[test]
+    fn what_was_fetched_is_waited_for_once() {
+        let mut queue = of_file(1_000);
+        queue.pages = Pages::Fetched(100);
+        let mut net = Scripted::saying([Done(60), Done(40), Done(1)]);
+        assert_eq!(send(&mut queue, &mut net).0, Flushed::Blocked);
+        assert_eq!(net.calls, ["file 0+100, waits"]);
+        assert_eq!(send(&mut queue, &mut net).0, Flushed::Blocked);
+        assert_eq!(net.calls[1..], ["file 60+40, waits", "file 100+900"]);
+        assert!(matches!(queue.pages, Pages::Unasked));
+    }
+
+    #[test]
+    fn pages_are_fetched_until_they_are_sent_or_their_moment_is_over() {
+        let step = FILE_BYTES_STEP as u64;
+        assert_eq!(Pages::Unasked.allowed(), (step, Patience::None));
+        assert_eq!(Pages::Awaited(Arc::new(())).allowed(), (step, Patience::None));
+        assert_eq!(Pages::Fetched(10).allowed(), (10, Patience::Waits));
+        assert_eq!(Pages::Fetched(step + 1).allowed(), (step, Patience::Waits));
+        let after = |sent: u64| {
+            let mut pages = Pages::Fetched(10);
+            pages.note_sent(sent);
+            match pages {
+                Pages::Fetched(left) => left,
+                Pages::Unasked | Pages::Awaited(_) => 0,
+            }
+        };
+        assert_eq!([0, 4, 10, 11].map(after), [10, 6, 0, 0]);
+        let mut pages = Pages::Fetched(10);
+        pages.end_moment();
+        assert!(matches!(pages, Pages::Unasked));
+        let mut pages = Pages::Awaited(Arc::new(()));
+        pages.note_sent(5);
+        pages.end_moment();
+        assert!(matches!(pages, Pages::Awaited(_)), "nothing of it has come yet");
+    }
+}

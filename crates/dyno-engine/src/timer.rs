@@ -411,4 +411,110 @@ mod tests {
             assert!(wakes <= 2, "{wakes} wake-ups for two deadlines, {late} late");
         }
     }
+
+    #[test]
+    fn ticks_are_eight_milliseconds_rounded_down_for_moments_and_up_for_spans() {
+        let tick = 1_u64 << 23;
+        for (ns, moment) in
+            [(0, 0), (tick - 1, 0), (tick, 1), (3 * tick + 5, 3), (tick << 32, 0), ((tick << 32) + tick, 1)]
+        {
+            assert_eq!(tick_of(ns), Wrapping(moment), "{ns}");
+        }
+        for (ns, span) in
+            [(0, 0), (1, 1), (tick, 1), (tick + 1, 2), (tick << 30, 1 << 30), (u64::MAX, 1 << 30)]
+        {
+            assert_eq!(ticks_of(ns), span, "{ns}");
+        }
+    }
+
+    #[test]
+    fn moments_are_compared_round_the_end_of_their_range() {
+        for (tick, now, is) in [
+            (5, 5, true),
+            (5, 6, true),
+            (6, 5, false),
+            (u32::MAX, 3, true),
+            (3, u32::MAX, false),
+            (0, (1 << 31) - 1, true),
+            (0, 1 << 31, false),
+        ] {
+            assert_eq!(reached(Wrapping(tick), Wrapping(now)), is, "{tick} at {now}");
+        }
+        for (one, other, first) in
+            [(3, 5, 3), (5, 3, 3), (4, 4, 4), (u32::MAX, 2, u32::MAX), (2, u32::MAX, u32::MAX)]
+        {
+            assert_eq!(earlier(Wrapping(one), Wrapping(other)), Wrapping(first), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn bits_are_found_from_any_place_on_and_all_of_them_in_their_order() {
+        for (words, start, distance) in [
+            ([0b1000, 0], 0, Some(3)),
+            ([0b1000, 0], 3, Some(0)),
+            ([0b1000, 0], 4, Some(127)),
+            ([0, 1], 10, Some(54)),
+            ([0, 1], 64, Some(0)),
+            ([1, 1 << 63], 65, Some(62)),
+            ([1, 0], 127, Some(1)),
+            ([0, 0], 7, None),
+        ] {
+            assert_eq!(first_bit(&words, start), distance, "{words:?} from {start}");
+        }
+        assert_eq!(bits(&[0b101, 1 << 63, 0, 2]).collect::<Vec<_>>(), [0, 2, 127, 193]);
+        assert_eq!(bits(&[0, 0]).count(), 0);
+    }
+
+    /// 262,144 ticks are 36 minutes: what is due later is looked at once in that time. Planted faults: it expires then, or is
+    /// looked at in every slot.
+    #[test]
+    fn what_is_due_in_hours_is_looked_at_a_few_times_and_expires_in_time() {
+        for (began, due) in [(0, 600_000_u32), (1_023, 263_167), (1_000, 262_143), (5, 262_149), (0, 261_120)]
+        {
+            let (mut entries, mut wheel) = (table(1), Wheel::new(Wrapping(began)));
+            entries.0[0].due = Wrapping(due);
+            wheel.arm(&mut entries, 0);
+            let mut wakes = 0;
+            while let Some(next) = wheel.next() {
+                assert!(next.0 <= due, "{due}: it would be late, at {next}");
+                wakes += 1;
+                let expired = advance(&mut wheel, &mut entries, next.0);
+                assert_eq!(!expired.is_empty(), next.0 == due, "{due}: at {next}");
+            }
+            assert!((1..=3).contains(&wakes) && !entries.0[0].is_linked(), "{due}: {wakes} times");
+        }
+    }
+
+    #[test]
+    fn what_is_due_already_is_examined_at_the_next_tick() {
+        for due in [100, 99, 0] {
+            let (mut entries, mut wheel) = (table(1), Wheel::new(Wrapping(100)));
+            entries.0[0].due = Wrapping(due);
+            wheel.arm(&mut entries, 0);
+            assert_eq!(wheel.next(), Some(Wrapping(101)), "{due}");
+            assert_eq!(advance(&mut wheel, &mut entries, 100), [0_u32; 0], "no time has passed");
+            assert_eq!(advance(&mut wheel, &mut entries, 99), [0_u32; 0], "time does not go back");
+            assert_eq!(advance(&mut wheel, &mut entries, 101), [0]);
+        }
+    }
+
+    /// Three entries of one slot, of which any is taken out. Planted fault: its neighbours go with it.
+    #[test]
+    fn an_entry_is_taken_out_from_between_its_neighbours() {
+        for out in 0..3_u32 {
+            let (mut entries, mut wheel) = (table(3), Wheel::new(Wrapping(0)));
+            for index in 0..3 {
+                entries.0[index as usize].due = Wrapping(7);
+                wheel.arm(&mut entries, index);
+            }
+            wheel.disarm(&mut entries, out);
+            wheel.disarm(&mut entries, out);
+            assert!(!entries.0[out as usize].is_linked() && wheel.next() == Some(Wrapping(7)));
+            let mut expired = advance(&mut wheel, &mut entries, 7);
+            expired.sort_unstable();
+            let left: Vec<u32> = (0..3).filter(|index| *index != out).collect();
+            assert_eq!(expired, left);
+            assert_eq!(wheel.next(), None);
+        }
+    }
 }

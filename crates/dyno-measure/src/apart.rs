@@ -111,4 +111,27 @@ mod tests {
         let [low, high] = around(2.0, 2_f64.ln());
         assert!((low - 1.0).abs() < 1e-12 && (high - 4.0).abs() < 1e-12);
     }
+
+    /// Three and four are five. Planted faults: one side's interval pays for both, or their signs are turned.
+    #[test]
+    fn two_runs_lie_apart_by_their_difference_and_pay_with_both_intervals() {
+        let (a, b) = (Known { log: 1.0, half_width: 0.3 }, Known { log: 3.5, half_width: 0.4 });
+        let told = apart(a, b);
+        assert!((told.log - 2.5).abs() < 1e-12 && (told.half_width - 0.5).abs() < 1e-12, "{told:?}");
+        // Two percent a start: a variance of 8e-4 of both, and 2.576 times its root.
+        let one = apart_in_one_start(a, b);
+        assert!((one.log - 2.5).abs() < 1e-12, "{one:?}");
+        assert!((one.half_width - 0.5_f64.hypot(2.576 * 8e-4_f64.sqrt())).abs() < 1e-12, "{one:?}");
+    }
+
+    #[test]
+    fn a_value_may_stand_at_either_end_of_its_interval() {
+        assert_eq!(Known::of(2.0, [2.0, 2.0]), Some(Known { log: 2_f64.ln(), half_width: 0.0 }));
+        for interval in [[1.0, 2.0], [2.0, 4.0]] {
+            let known = Known::of(2.0, interval).unwrap();
+            assert!((known.half_width - 2_f64.ln()).abs() < 1e-12, "{interval:?}: {known:?}");
+        }
+        assert_eq!(Known::of(4.0, [2.0, 3.0]), None, "above it");
+        assert_eq!(Known::of(2.0, [0.0, 3.0]), None, "an end without a logarithm");
+    }
 }

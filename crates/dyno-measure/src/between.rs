@@ -260,4 +260,126 @@ mod tests {
             assert!((0.007..0.013).contains(&share), "{freedom} degrees: {share}");
         }
     }
+
+    fn near(read: f64, wanted: f64) -> bool {
+        (read - wanted).abs() <= 1e-9 * wanted.abs().max(1e-9)
+    }
+
+    /// Starts of 1, 3 and of 5, 7: a centre of 4, between them 2 · 2² + 2 · 2² = 16, within 2 + 2 over two degrees, and a start
+    /// counts for two values. Then of 0, 2, 4 and of 9: between them 3 · 1.75² + 5.25² = 36.75, within 8 over two degrees, and
+    /// (4 − (9 + 1) / 4) / 1 = 1.5 values a start.
+    #[test]
+    fn a_spread_is_that_of_fishers_analysis_of_variance() {
+        let two = Spread::of(&[(7, 1.0), (9, 5.0), (7, 3.0), (9, 7.0)]).unwrap();
+        assert!(near(two.observed, 8.0) && near(two.noise, 1.0) && near(two.freedom, 1.0), "{two:?}");
+        assert!(near(two.excess(), 7.0));
+        // (variance + noise) · √(2 / 1).
+        assert!(near(two.error(0.0), 2_f64.sqrt()) && near(two.error(7.0), 8.0 * 2_f64.sqrt()));
+        let uneven = Spread::of(&[(0, 0.0), (0, 2.0), (0, 4.0), (1, 9.0)]).unwrap();
+        assert!(near(uneven.observed, 24.5) && near(uneven.noise, 8.0 / 3.0), "{uneven:?}");
+        let alike = Spread::of(&[(0, 3.0), (0, 3.0), (1, 3.0)]).unwrap();
+        assert_eq!([alike.observed, alike.noise], [VARIANCE_MIN; 2], "there is something to divide by");
+    }
+
+    #[test]
+    fn what_is_known_is_as_unsure_as_the_variance_is_large() {
+        let known = Between { variance: 2.0 * SUPPOSED, error: 1e-5 };
+        for (times, wanted) in [(1.0, 1e-5), (2.0, 1e-5), (4.0, 2e-5), (0.0, 1e-5)] {
+            assert!(near(known.error_at(times * SUPPOSED), wanted), "{times}");
+        }
+        // Below what is supposed it is held against that.
+        assert!(near(Between { variance: 0.0, error: 1e-5 }.error_at(3.0 * SUPPOSED), 3e-5));
+    }
+
+    /// At one degree of freedom chance exceeds a variance 6.58 times once in a hundred: a noise of 0.1 is let be 0.66.
+    #[test]
+    fn a_trial_whose_starts_differ_by_more_than_chance_is_judged_by_its_own() {
+        assert!((at_most(1.0) - 6.584_04).abs() < 1e-4, "{}", at_most(1.0));
+        let own = |observed| Spread { observed, noise: 0.1, freedom: 1.0 };
+        let (variance, error) = Between::SUPPOSED.with(own(1.0));
+        assert!(near(variance, 0.9) && near(error, 2_f64.sqrt()), "{variance} {error}: 0.9 + 0.1, times √2");
+        let (variance, error) = Between::SUPPOSED.with(own(0.6));
+        assert!(variance < 1e-4 && error < 1e-4, "{variance} {error}: what was known counts for more");
+    }
+
+    #[test]
+    fn numbers_without_sense_are_no_variance() {
+        for (variance, error, sound) in [
+            (0.0, 1e-9, true),
+            (-1e-5, 1e-5, true),
+            (0.0, 0.0, false),
+            (0.0, -1e-5, false),
+            (0.0, f64::INFINITY, false),
+            (f64::INFINITY, 1e-5, false),
+            (f64::NAN, 1e-5, false),
+            (0.0, f64::NAN, false),
+        ] {
+            assert_eq!(Between { variance, error }.is_sound(), sound, "{variance} {error}");
+        }
+    }
+
+    /// Half of the variance of both sides is one side's: √(2e-4 / 2) = 0.01 (log).
+    #[test]
+    fn what_one_start_differs_by_is_told_in_percent() {
+        let percent = |variance| Between { variance, error: 1e-5 }.percent();
+        assert!((percent(2e-4) - 1.005_017).abs() < 1e-5, "{}", percent(2e-4));
+        assert_eq!([percent(0.0), percent(-1e-4)], [0.0; 2]);
+    }
+
+    /// Four starts of a pair each: 1e-4 / 4 of what starts differ by, and 0.005² = 2.5e-5 of the pairs.
+    #[test]
+    fn an_estimate_pays_for_its_starts_and_for_its_pairs() {
+        let known = Between { variance: 1e-4, error: 1e-6 };
+        let four: Vec<(u32, f64)> = (0..4).map(|start| (start, 0.1)).collect();
+        let [error, half_width] = paid(0.005, 2.576, 1e6, &four, known);
+        assert!(near(error, 5e-5_f64.sqrt()), "{error}");
+        // As sure of both as that, it is the normal quantile's.
+        assert!((half_width / error - 2.576).abs() < 0.01, "{half_width}");
+        let one: Vec<(u32, f64)> = (0..4).map(|_| (0, 0.1)).collect();
+        let [error, _] = paid(0.0, 2.576, 3.0, &one, known);
+        assert!((error - 0.01).abs() < 1e-9, "all of it in one start: {error}");
+        let nothing = Between { variance: 0.0, error: 1e-6 };
+        assert_eq!(paid(0.0, 2.576, 3.0, &one, nothing), [0.0; 2], "nothing is to be widened");
+        let [error, _] = paid(0.02, 2.576, 3.0, &one, nothing);
+        assert!(near(error, 0.02), "{error}");
+    }
+
+    #[test]
+    fn a_comparison_to_come_pays_as_one_that_was_made() {
+        let known = Between { variance: 1e-4, error: 1e-6 };
+        let [error, half_width] = planned(known, 4e-4, 16, 4, 2.576);
+        assert!(near(error, 5e-5_f64.sqrt()) && half_width > 2.576 * error, "{error} {half_width}");
+        let [error, _] = planned(Between { variance: -1e-4, ..known }, 4e-4, 16, 4, 2.576);
+        assert!(near(error, 2.5e-5_f64.sqrt()), "less than nothing between starts is nothing: {error}");
+        let [one, many] = [1, 100].map(|starts| planned(known, 4e-4, 400, starts, 2.576)[0]);
+        assert!(near(one, 1.01e-4_f64.sqrt()) && near(many, 2e-6_f64.sqrt()), "{one} {many}");
+    }
+
+    #[test]
+    #[should_panic(expected = "a comparison has a pair and a start")]
+    fn a_comparison_without_pairs_is_never_planned() {
+        let _ = planned(Between::SUPPOSED, 4e-4, 0, 4, 2.576);
+    }
+
+    #[test]
+    #[should_panic(expected = "a comparison has a pair and a start")]
+    fn a_comparison_without_starts_is_never_planned() {
+        let _ = planned(Between::SUPPOSED, 4e-4, 16, 0, 2.576);
+    }
+
+    /// An effect as large as the half width is seen in half of the cases; in eight of ten 0.8416 errors more are needed; and
+    /// two that must both see it, each in √½, need 0.545.
+    #[test]
+    fn an_effect_is_visible_where_all_comparisons_see_it() {
+        let one = [0.01, 0.03];
+        for (comparisons, chance, wanted) in [
+            (&[one][..], 0.5, 0.03),
+            (&[one][..], 0.8, 0.038_416),
+            (&[one, one][..], 0.5, 0.035_450),
+            (&[one, [0.001, 0.1]][..], 0.5, 0.1),
+        ] {
+            let read = visible(comparisons, chance);
+            assert!((read - wanted).abs() < 1e-5, "{comparisons:?}, {chance}: {read}");
+        }
+    }
 }

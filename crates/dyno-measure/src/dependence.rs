@@ -278,4 +278,68 @@ mod tests {
         let told = series_paired(&rising, &rising, 0.01).unwrap();
         assert!(told.tells && told.dependence.is_none(), "what both share is gone in pairs: {told:?}");
     }
+
+    /// A cosine of two half waves over twelve numbers: its own strength is 2 · (12 / 2)² / 12 = 6, and the others have none.
+    #[test]
+    fn a_wave_is_told_from_all_others() {
+        for wave in 1..=6_usize {
+            let angle = std::f64::consts::PI * wave as f64 / 12.0;
+            let numbers: Vec<f64> = (0..12).map(|at| (angle * (f64::from(at) + 0.5)).cos()).collect();
+            let strengths = waves(&numbers);
+            assert_eq!(strengths.len(), 6);
+            for (at, strength) in strengths.iter().enumerate() {
+                let wanted = if at + 1 == wave { 6.0 } else { 0.0 };
+                assert!((strength - wanted).abs() < 1e-9, "wave {wave}: {strengths:?}");
+            }
+        }
+        assert_eq!(
+            [4, 7, 40].map(|n| waves(&vec![1.0; n]).len()),
+            [2, 3, WAVES_MAX],
+            "half of the numbers at most"
+        );
+    }
+
+    /// Numbers that swing from one to the next have a correlation below nought: they are as good as independent, and no better.
+    #[test]
+    fn numbers_that_swing_are_taken_for_independent_ones() {
+        let a = vec![100.0; 20];
+        let b: Vec<f64> = (0..20).map(|at| if at % 2 == 0 { 101.0 } else { 99.0 }).collect();
+        let told = series_paired(&a, &b, 0.01).unwrap();
+        let plain = crate::estimate::compare_paired(&a, &b, 0.01).unwrap();
+        assert!(told.tells && told.dependence.is_none(), "{told:?}");
+        assert!((told.estimate.half_width / plain.half_width - 1.0).abs() < 1e-9, "{told:?} {plain:?}");
+    }
+
+    #[test]
+    fn a_list_without_sense_has_no_level_and_short_ones_are_not_compared() {
+        let sound = [100.0, 101.0, 99.0, 100.5, 100.0, 99.5];
+        assert!(series_level(&sound, 0.01).is_some_and(|level| (level.log - 100_f64.ln()).abs() < 0.01));
+        assert!(series_level(&sound[..5], 0.01).is_some() && series_level(&sound[..4], 0.01).is_none());
+        for odd in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let list = [&sound[..], &[odd][..]].concat();
+            assert!(series_level(&list, 0.01).is_none(), "{odd}");
+        }
+        assert!(series_paired(&sound, &sound[..5], 0.01).is_none());
+        assert!(series_paired(&sound[..4], &sound[..4], 0.01).is_none());
+        assert!(series_unpaired(&sound, &sound[..4], 0.01).is_none());
+        let told = series_unpaired(&sound, &sound[..5], 0.01).unwrap();
+        assert_eq!((told.estimate.n, told.tells), (5, true), "the shorter one counts");
+    }
+
+    /// Planted faults: either list's, or the weaker dependence is told, or one that tells nothing is enough.
+    #[test]
+    fn two_lists_tell_as_much_as_the_one_that_tells_less() {
+        let mut rng = Prng::new(8);
+        let calm = series(&mut rng, 60, 0.0);
+        let rising: Vec<f64> = (0..60).map(|at| 100.0 + f64::from(at)).collect();
+        let wanders = |a: &[f64], b: &[f64]| {
+            let told = series_unpaired(a, b, 0.01).unwrap();
+            (told.tells, told.dependence.map(|seen| seen.effective < 10.0))
+        };
+        assert!(series_unpaired(&calm, &calm, 0.01).unwrap().tells);
+        for (a, b) in [(&calm, &rising), (&rising, &calm), (&rising, &rising)] {
+            assert_eq!(wanders(a, b), (false, Some(true)));
+        }
+        assert!(series_level(&rising, 0.01).is_none() && series_level(&calm, 0.01).is_some());
+    }
 }

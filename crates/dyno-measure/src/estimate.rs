@@ -253,3 +253,151 @@ pub(crate) fn deviation(values: &[f64]) -> f64 {
     let squares: f64 = values.iter().map(|v| (v - centre).powi(2)).sum();
     (squares / (values.len() as f64 - 1.0).max(1.0)).sqrt()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::series::{Block, Side};
+
+    fn near(read: f64, wanted: f64) -> bool {
+        (read - wanted).abs() <= 1e-9 * wanted.abs().max(1.0)
+    }
+
+    /// One to ten: two are cut at each end, and 3, 3, 3, 4, 5, 6, 7, 8, 8, 8 deviate by √(42.5 / 9) = 2.17307.
+    const TEN: [f64; 10] = [9.0, 2.0, 5.0, 10.0, 1.0, 7.0, 3.0, 8.0, 4.0, 6.0];
+
+    #[test]
+    fn a_trimmed_mean_has_the_winsorised_error_of_yuen() {
+        let (mean, error, freedom) = yuen(&TEN);
+        assert!(near(mean, 5.5) && near(freedom, 5.0), "{mean} {freedom}");
+        // Over 60 % of √10.
+        assert!(near(error, (42.5_f64 / 9.0).sqrt() / (0.6 * 10_f64.sqrt())), "{error}");
+        let told = trimmed_mean(&TEN, 2.576);
+        assert!(near(told.log_ratio, 5.5) && near(told.error, error) && told.n == 10, "{told:?}");
+        assert!((told.half_width / error - 3.912_98).abs() < 1e-5, "five degrees of freedom: {told:?}");
+        let wild: Vec<f64> = TEN.iter().map(|value| if *value > 8.0 { 1e9 } else { *value }).collect();
+        assert_eq!(trimmed_mean(&wild, 2.576), told, "what is cut off counts for nothing");
+    }
+
+    #[test]
+    #[should_panic(expected = "4 values: too few to trim")]
+    fn four_values_are_never_trimmed() {
+        let _ = trimmed_mean(&TEN[..4], 2.576);
+    }
+
+    #[test]
+    fn influences_have_the_mean_and_the_error_of_the_trimmed_mean() {
+        let (centre, error, _) = yuen(&TEN);
+        let parts = influences(&TEN);
+        assert!(near(mean(&parts), centre) && near(deviation(&parts) / 10_f64.sqrt(), error), "{parts:?}");
+        // The first is 9, taken for 8: 5.5 + 2.5 / 0.6.
+        assert!(near(parts[0], 5.5 + 2.5 / 0.6) && near(parts[4], 5.5 - 2.5 / 0.6), "{parts:?}");
+    }
+
+    /// Five values of which three are kept: √(4 / (3 · 2)) where the limit for many is 1 / (0.6 · √5), and 45 % over two degrees.
+    #[test]
+    fn the_error_of_few_values_is_calibrated() {
+        let values = [1.0, 2.0, 3.0, 4.0, 5.0];
+        let (centre, error, freedom) = calibrated(&values);
+        let (_, plain, _) = yuen(&values);
+        assert!(near(centre, 3.0) && near(freedom, 2.0), "{centre} {freedom}");
+        let exact = (4.0_f64 / 6.0).sqrt() * 0.6 * 5_f64.sqrt();
+        assert!(near(error, plain * exact * 1.225), "{error} {plain}");
+    }
+
+    #[test]
+    fn instances_widen_where_their_error_exceeds_that_of_the_pairs_by_44_percent() {
+        let over_pairs = Estimate { log_ratio: 0.1, error: 1.0, half_width: 3.0, n: 40 };
+        for over_instances in [None, Some(0.5), Some(1.44)] {
+            assert_eq!(widened(over_pairs, over_instances), over_pairs, "{over_instances:?}");
+        }
+        let wide = widened(over_pairs, Some(1.5));
+        assert_eq!(wide, Estimate { error: 1.5, half_width: 4.5, ..over_pairs });
+    }
+
+    /// Pairs of these instances whose B costs so many times what A does.
+    fn pairs(each: &[(u32, f64)]) -> Vec<Pair> {
+        let block = |ns: f64| Block { replies: 1_000, cpu_in_ns: (1e9 * ns) as u64, ..Block::default() };
+        let pair = |(instance, times): &(u32, f64)| Pair {
+            first: Side::A,
+            instance: *instance,
+            a: block(1.0),
+            b: block(*times),
+        };
+        each.iter().map(pair).collect()
+    }
+
+    /// Instances whose pairs all cost 1, 2 and 4 times as much: 0, ln 2 and 2 ln 2, which deviate by ln 2.
+    #[test]
+    fn instances_tell_what_each_of_them_saw_from_five_pairs_on() {
+        let of = |instances: u32, last: usize| {
+            let each =
+                |at: u32| vec![(at, 2_f64.powi(at as i32)); if at + 1 == instances { last } else { 5 }];
+            pairs(&(0..instances).flat_map(each).collect::<Vec<_>>())
+        };
+        let metric = Metric::CpuPerRequest;
+        let means = instance_means(metric, &of(3, 5));
+        assert!(
+            means.iter().zip([0.0, 1.0, 2.0]).all(|(read, times)| near(*read, times * 2_f64.ln())),
+            "{means:?}"
+        );
+        let error = error_over_instances(metric, &of(3, 5)).unwrap();
+        assert!(near(error, 2_f64.ln() / 3_f64.sqrt()), "{error}");
+        assert_eq!(instance_means(metric, &of(3, 4)).len(), 2, "of four pairs nothing is told");
+        assert_eq!(error_over_instances(metric, &of(3, 4)), None, "and two have no spread to speak of");
+        assert!(spread_of_starts(metric, &of(2, 5)).is_some());
+        assert!(spread_of_starts(metric, &of(1, 5)).is_none(), "one start");
+        assert!(spread_of_starts(metric, &of(2, 5)[3..7]).is_none(), "four pairs");
+    }
+
+    #[test]
+    #[should_panic(expected = "4 pairs: too few to resample")]
+    fn four_pairs_are_never_resampled() {
+        let _ = ratio_of_totals(Metric::CpuPerRequest, &pairs(&[(0, 1.0); 4]), 2.576, 1);
+    }
+
+    /// Of six pairs one costs four times as much: nine instead of six. A stretch is five pairs and the other one.
+    #[test]
+    fn totals_hold_every_pair_and_a_seed_repeats_their_error() {
+        let mut each = vec![(0, 1.0); 6];
+        each[5].1 = 4.0;
+        let pairs = pairs(&each);
+        let told = ratio_of_totals(Metric::CpuPerRequest, &pairs, 2.576, 1);
+        assert!(near(told.log_ratio, 1.5_f64.ln()) && told.error > 0.0 && told.n == 6, "{told:?}");
+        assert_eq!(ratio_of_totals(Metric::CpuPerRequest, &pairs, 2.576, 1), told);
+        let known = Between { variance: 1e-6, error: 1e-7 };
+        let paid = totals_over_starts(Metric::CpuPerRequest, &pairs, 2.576, 1, known);
+        assert!(paid.log_ratio == told.log_ratio && paid.error > told.error && paid.n == 6, "{paid:?}");
+        // Five pairs are one stretch, which has no degree of freedom left: one is taken.
+        let five = totals_over_starts(Metric::CpuPerRequest, &pairs[..5], 2.576, 1, known);
+        assert!(
+            five.log_ratio == 0.0 && five.error > 0.0 && five.half_width > 2.576 * five.error,
+            "{five:?}"
+        );
+    }
+
+    #[test]
+    fn an_interval_is_told_in_percent_and_its_farther_end_too() {
+        let told = Estimate { log_ratio: -0.02, error: 0.01, half_width: 0.03, n: 9 };
+        assert!((told.percent() + 1.980_13).abs() < 1e-5);
+        let [low, high] = told.interval_percent();
+        assert!((low + 4.877_06).abs() < 1e-5 && (high - 1.005_02).abs() < 1e-5, "{low} {high}");
+        // e^0.05: as far below as it may be, turned round.
+        assert!((told.at_most_percent() - 5.127_11).abs() < 1e-5, "{}", told.at_most_percent());
+        assert!(told.has_spread() && !Estimate { error: 0.0, ..told }.has_spread());
+    }
+
+    #[test]
+    fn lists_are_compared_in_turns_where_they_are_as_long_as_each_other_and_long_enough() {
+        let (a, b) = ([100.0; 6], [99.0, 98.0, 97.0, 98.0, 99.0, 97.0]);
+        assert!(compare_paired(&a, &b, 0.01).is_some() && compare_paired(&a[..5], &b[..5], 0.01).is_some());
+        assert!(
+            compare_paired(&a, &b[..5], 0.01).is_none() && compare_paired(&a[..4], &b[..4], 0.01).is_none()
+        );
+        let told = compare_paired(&a, &b, 0.01).unwrap();
+        assert!((-0.021..-0.019).contains(&told.log_ratio) && told.n == 6, "{told:?}");
+        let [narrow, wide] = [0.1, 0.001].map(|alpha| compare_paired(&a, &b, alpha).unwrap().half_width);
+        assert!(narrow < told.half_width && told.half_width < wide, "{narrow} {wide}");
+    }
+}

@@ -279,4 +279,81 @@ mod tests {
         other.counts[9] = 0;
         one.merge(&other);
     }
+
+    /// 2, 4, 4, 4, 5, 5, 7, 9: a mean of 5, and squares of 32 over eight. Six of them lie within 3 to 7.
+    #[test]
+    fn mean_and_spread_are_those_of_the_values() {
+        let mut histogram = Histogram::new();
+        [2, 5, 5, 7, 9].into_iter().for_each(|value| histogram.record(value));
+        histogram.record_n(4, 3);
+        assert!((histogram.mean() - 5.0).abs() < 1e-12 && (histogram.stdev() - 2.0).abs() < 1e-12);
+        assert_eq!((histogram.within_stdev(), histogram.len()), (0.75, 8));
+        let empty = Histogram::new();
+        assert_eq!((empty.mean(), empty.stdev(), empty.within_stdev(), empty.len()), (0.0, 0.0, 0.0, 0));
+        let mut one = Histogram::new();
+        one.record_n(1_000, 3);
+        assert_eq!((one.mean(), one.stdev(), one.within_stdev()), (1_000.0, 0.0, 1.0));
+    }
+
+    #[test]
+    fn a_quantile_is_reached_with_its_share_of_the_values() {
+        let mut histogram = Histogram::new();
+        (1..=4).for_each(|value| histogram.record(10 * value));
+        for (q, wanted) in [(0.0, 10), (0.25, 10), (0.26, 20), (0.5, 20), (0.51, 30), (0.75, 30), (0.76, 40)]
+        {
+            assert_eq!(histogram.quantile(q), wanted, "{q}");
+        }
+        assert_eq!([1.0, 7.0, -1.0].map(|q| histogram.quantile(q)), [40, 40, 10]);
+        // The middle of a bucket is never told where no value is: 1,000,001 is alone in its own.
+        let mut one = Histogram::new();
+        one.record(1_000_001);
+        assert_eq!([0.1, 0.9].map(|q| one.quantile(q)), [1_000_001; 2]);
+    }
+
+    /// Planted fault: a bucket's bounds lie where they are not exact any more, or its middle at one end.
+    #[test]
+    fn values_are_exact_up_to_two_thousand_and_stand_in_the_middle_above() {
+        for (value, bucket, middle) in [
+            (0, 0, 0),
+            (2_047, 2_047, 2_047),
+            // Two values a bucket from 2,048 on, four from 4,096.
+            (2_048, 2_048, 2_049),
+            (2_049, 2_048, 2_049),
+            (2_050, 2_049, 2_051),
+            (4_095, 3_071, 4_095),
+            (4_096, 3_072, 4_098),
+            (4_099, 3_072, 4_098),
+            (4_100, 3_073, 4_102),
+        ] {
+            assert_eq!((bucket_of(value), middle_of(bucket)), (bucket, middle), "{value}");
+        }
+        let mut histogram = Histogram::new();
+        histogram.record(u64::MAX);
+        assert_eq!((histogram.max(), histogram.min()), ((1 << 41) - 1, (1 << 41) - 1), "36 minutes");
+        assert_eq!(bucket_of(VALUE_MAX) + 1, histogram.counts.len());
+    }
+
+    /// Planted faults: nothing recorded is something; the ends or the sums are those of one of the two.
+    #[test]
+    fn ends_and_sums_follow_what_is_added_merged_and_forgotten() {
+        let (mut one, mut other) = (Histogram::new(), Histogram::new());
+        one.record_n(7, 0);
+        assert!(one.is_empty() && (one.min(), one.max()) == (0, 0));
+        one.record_n(50, 2);
+        other.record(10);
+        other.record(200);
+        one.merge(&other);
+        assert_eq!((one.min(), one.max(), one.len()), (10, 200, 4));
+        assert!((one.mean() - 77.5).abs() < 1e-12, "{}", one.mean());
+        // (2 · 2,500 + 100 + 40,000) / 4 − 77.5².
+        assert!((one.stdev() - (11_275.0_f64 - 6_006.25).sqrt()).abs() < 1e-9, "{}", one.stdev());
+        assert_eq!(one.sparse(), [(10, 1), (50, 2), (200, 1)]);
+        one.clear();
+        assert_eq!((one.min(), one.max(), one.len(), one.mean()), (0, 0, 0, 0.0));
+        one.record(5);
+        assert_eq!((one.min(), one.max(), one.stdev()), (5, 5, 0.0), "nothing of it is left");
+        let mut empty = Histogram::default();
+        empty.merge(&one);
+        assert_eq!((empty.min(), empty.max(), empty.len()), (5, 5, 1));
+    }
 }

@@ -569,6 +569,9 @@ fn tail(trial: &Trial, z: f64) -> Option<Estimate> {
 }
 
 #[cfg(test)]
+mod edges;
+
+#[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;

@@ -45,4 +45,27 @@ mod tests {
             assert!((normal_quantile(p) - z).abs() < 1e-5, "{p}: {}", normal_quantile(p));
         }
     }
+
+    /// Φ(1), Φ(2), Φ(3), and what is beyond them on the other side. From eight on nothing is left of it.
+    #[test]
+    fn the_probability_below_a_value_agrees_with_tables() {
+        for (z, below) in [(0.0, 0.5), (1.0, 0.841_344_746), (2.0, 0.977_249_868), (3.0, 0.998_650_102)] {
+            assert!((normal_below(z) - below).abs() < 1e-9, "{z}: {}", normal_below(z));
+            assert!((normal_below(-z) + below - 1.0).abs() < 1e-9, "-{z}: {}", normal_below(-z));
+        }
+        assert_eq!([8.1, -8.1, f64::INFINITY, f64::NEG_INFINITY].map(normal_below), [1.0, 0.0, 1.0, 0.0]);
+        assert!(normal_below(-8.0).abs() < 1e-12 && (normal_below(8.0) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    #[should_panic(expected = "a probability lies between 0 and 1, got 0")]
+    fn no_quantile_lies_at_nought() {
+        let _ = normal_quantile(0.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "a probability lies between 0 and 1, got 1")]
+    fn no_quantile_lies_at_one() {
+        let _ = normal_quantile(1.0);
+    }
 }

@@ -114,4 +114,63 @@ mod tests {
         items.sort_unstable();
         assert_eq!(items, (0..100).collect::<Vec<_>>());
     }
+
+    /// The reference programs' own numbers: xoshiro256++ from 1, 2, 3, 4, and SplitMix64 from 0.
+    #[test]
+    fn the_generator_is_the_one_that_is_named() {
+        let mut rng = Prng { state: [1, 2, 3, 4] };
+        let drawn: Vec<u64> = (0..6).map(|_| rng.next_u64()).collect();
+        let wanted = [
+            41_943_041,
+            58_720_359,
+            3_588_806_011_781_223,
+            3_591_011_842_654_386,
+            9_228_616_714_210_784_205,
+            9_973_669_472_204_895_162,
+        ];
+        assert_eq!(drawn, wanted);
+        let seeds =
+            [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f, 0xf88b_b8a8_724c_81ec];
+        assert_eq!(Prng::new(0).state, seeds);
+    }
+
+    /// The first number from 0 is 0x53175d61490b23df: 0.3246 of all.
+    #[test]
+    fn numbers_are_shares_of_the_whole_range() {
+        let first = || Prng::new(0);
+        assert_eq!([1, 3, 6, 1_000].map(|bound| first().below(bound)), [0, 0, 1, 324]);
+        assert!((first().unit() - 0.324_575_268).abs() < 1e-9, "{}", first().unit());
+        let mut rng = Prng::new(9);
+        assert!((0..10_000).all(|_| (0.0..1.0).contains(&rng.unit())));
+        // A fair coin has its half of ten thousand, give or take five errors of 50.
+        let heads = (0..10_000).filter(|_| rng.coin()).count();
+        assert!((4_750..=5_250).contains(&heads), "{heads}");
+        // From one number alone, moved by 23 bits and added to itself: the highest bit is its own.
+        let coins = [1 << 63, 1].map(|number| Prng { state: [number, 0, 0, 0] }.coin());
+        assert_eq!(coins, [true, false]);
+    }
+
+    #[test]
+    #[should_panic(expected = "below(0)")]
+    fn nothing_is_drawn_from_an_empty_range() {
+        Prng::new(1).below(0);
+    }
+
+    /// Of three items all six orders come, each in a sixth of the cases, give or take five errors of 29.
+    #[test]
+    fn every_order_is_as_likely() {
+        let mut rng = Prng::new(4);
+        let mut orders = std::collections::BTreeMap::<[u8; 3], u32>::new();
+        for _ in 0..6_000 {
+            let mut items = [0, 1, 2];
+            rng.shuffle(&mut items);
+            *orders.entry(items).or_default() += 1;
+        }
+        assert!(
+            orders.len() == 6 && orders.values().all(|times| (855..=1_145).contains(times)),
+            "{orders:?}"
+        );
+        let mut none: [u8; 0] = [];
+        rng.shuffle(&mut none);
+    }
 }

@@ -364,4 +364,131 @@ mod tests {
     fn a_level_is_always_a_number() {
         Levels { of_starts: vec![vec![1.0], vec![1.0], vec![f64::NAN]], rounds: 15 }.check(1);
     }
+
+    /// Rounds of these costs per reply, in ns, an arm each.
+    fn rounds(costs: &[&[f64]]) -> Vec<Vec<Block>> {
+        costs.iter().map(|round| round.iter().map(|cost| block(*cost)).collect()).collect()
+    }
+
+    /// Planted faults: a clock that stood still is believed, or CPU between the blocks is not counted as one.
+    #[test]
+    fn a_block_is_sound_with_cpu_inside_or_outside_of_it_and_not_without_any() {
+        let calm = vec![vec![block(6_000.0), block(3_000.0)]; 5];
+        let with = |block: Block| {
+            let mut rounds = calm.clone();
+            rounds[2][1] = block;
+            Levels::of(&rounds, &[], true).is_some()
+        };
+        assert!(with(Block { cpu_in_ns: 0, cpu_off_ns: 9, ..block(1.0) }), "all of it between the blocks");
+        assert!(with(Block { cpu_in_ns: 9, cpu_off_ns: 0, ..block(1.0) }));
+        assert!(!with(Block { cpu_in_ns: 0, cpu_off_ns: 0, ..block(1.0) }));
+        let mut short = calm.clone();
+        short[4].pop();
+        assert!(Levels::of(&short, &[], true).is_none(), "an arm is missing in one round");
+    }
+
+    /// Starts of which the levels of arm 1 are ln 2 − 0.03, ln 2 and ln 2 + 0.03 above those of arm 0: a deviation of 0.03, an
+    /// error of 0.03 / √3, and Student's t of two degrees where the normal quantile is 2.576: 9.927.
+    #[test]
+    fn an_interval_is_students_of_what_the_starts_differ_by() {
+        let start = |level: f64| vec![1.0 + level, 1.0 + level + 2_f64.ln() + level];
+        let levels = Levels { of_starts: [-0.03, 0.0, 0.03].map(start).to_vec(), rounds: 17 };
+        let ratio = levels.ratio(0, 1).unwrap();
+        assert!((ratio.log_ratio - 2_f64.ln()).abs() < 1e-12 && ratio.n == 17, "{ratio:?}");
+        assert!((ratio.error - 0.03 / 3_f64.sqrt()).abs() < 1e-12, "{ratio:?}");
+        let times = ratio.half_width / ratio.error;
+        assert!((times - 9.927_3).abs() < 1e-3, "{times}");
+        assert!((levels.ratio(1, 0).unwrap().log_ratio + ratio.log_ratio).abs() < 1e-12, "turned round");
+        assert!((levels.level(0).unwrap().log_ratio - 1.0).abs() < 1e-12);
+        assert!(levels.level(2).is_none() && levels.ratio(2, 0).is_none() && levels.ratio(0, 2).is_none());
+    }
+
+    /// Planted faults: a round in another start than its own; starts that are too few, or not named for each round, are taken.
+    #[test]
+    fn rounds_go_to_their_starts_and_to_stretches_of_five_where_these_are_too_few() {
+        let lengths = |count: usize, starts: &[u32]| {
+            let rounds = vec![vec![block(1.0)]; count];
+            units(&rounds, starts).iter().map(|unit| unit.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(6, &[0, 0, 1, 2, 2, 2]), [2, 1, 3]);
+        assert_eq!(lengths(6, &[7, 7, 3, 3, 7, 7]), [2, 2, 2], "what comes back is another start");
+        assert_eq!(lengths(5, &[0, 0, 0, 1, 1]), [1, 2, 2], "two starts are too few");
+        assert_eq!(lengths(6, &[0, 1, 2]), [2, 2, 2], "not named for each round");
+        assert_eq!(lengths(20, &[]), [5; 4]);
+        assert_eq!(lengths(24, &[]), [6; 4]);
+        assert_eq!(lengths(14, &[]), [4, 5, 5], "three stretches at least");
+        assert_eq!(lengths(60, &[]), [6; 10], "and ten at most");
+    }
+
+    /// What a round costs all arms alike is in no ratio; what one arm alone costs is in the totals of that arm.
+    #[test]
+    fn what_the_machine_does_to_a_round_is_no_burst_and_what_an_arm_does_is() {
+        let least = log_of_percent(1.0);
+        let shows = |dear: [f64; 3]| {
+            // Five starts of ten rounds, the first of which is dear.
+            let round = |at: usize| -> Vec<Block> {
+                let times = if at.is_multiple_of(10) { dear } else { [1.0; 3] };
+                let costs = [6_000.0, 3_000.0, 4_000.0];
+                costs.iter().zip(times).map(|(cost, times)| block(cost * times)).collect()
+            };
+            let rounds: Vec<Vec<Block>> = (0..50).map(round).collect();
+            let starts: Vec<u32> = (0..50).map(|at| at / 10).collect();
+            Levels::show_bursts(&rounds, &starts, least)
+        };
+        assert!(!shows([1.0; 3]) && !shows([2.0; 3]));
+        assert!(shows([1.0, 2.0, 1.0]) && shows([1.0, 1.0, 2.0]) && shows([2.0, 1.0, 1.0]));
+        assert!(!shows([1.0, 1.09, 1.0]), "0.9 % of all that the arm costs");
+        assert!(shows([1.0, 1.12, 1.0]), "1.2 %");
+    }
+
+    #[test]
+    fn rounds_that_are_all_alike_show_no_bursts_however_small_these_may_be() {
+        let costs: [&[f64]; 15] = [&[6_000.0, 3_000.0]; 15];
+        let alike = rounds(&costs);
+        let starts: Vec<u32> = (0..15).map(|at| at / 5).collect();
+        assert!(!Levels::show_bursts(&alike[..4], &starts[..4], 0.0), "too few rounds show nothing");
+        assert!(!Levels::show_bursts(&alike, &starts, 1e-9));
+    }
+
+    /// Rounds of 1, 1, 2, 1 and 1 times the arms' costs: the median over arms takes the 2 away from all of them, also from the
+    /// arm whose block was wild in that round.
+    #[test]
+    fn a_level_is_read_beside_what_all_arms_of_its_round_cost_more() {
+        let costs: [&[f64]; 5] = [
+            &[6_000.0, 3_000.0, 1_500.0],
+            &[6_000.0, 3_000.0, 1_500.0],
+            &[12_000.0, 6_000.0, 90_000.0],
+            &[6_000.0, 3_000.0, 1_500.0],
+            &[6_000.0, 3_000.0, 1_500.0],
+        ];
+        let levels = typical(&rounds(&costs));
+        for (level, cost) in levels.iter().zip([6_000.0_f64, 3_000.0, 1_500.0]) {
+            assert!((level - cost.ln()).abs() < 1e-9, "{level} of {cost}");
+        }
+        // Totals count it: 36,000, 18,000 and 96,000 of five blocks each.
+        let totals = of_totals(&rounds(&costs));
+        for (level, cost) in totals.iter().zip([7_200.0_f64, 3_600.0, 19_200.0]) {
+            assert!((level - cost.ln()).abs() < 1e-9, "{level} of {cost}");
+        }
+    }
+
+    #[test]
+    fn the_median_is_the_middle_one_or_lies_between_two() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![8.0, 1.0, 2.0, 4.0]), 3.0);
+        assert_eq!(median(vec![5.0]), 5.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "a start without a round has no level")]
+    fn a_start_is_never_without_a_round() {
+        let rounds = vec![vec![block(1.0)]; 6];
+        check_units(&[&rounds[..6], &rounds[6..]], &rounds);
+    }
+
+    #[test]
+    #[should_panic(expected = "2 starts have no spread")]
+    fn two_starts_are_never_taken_for_a_spread() {
+        Levels { of_starts: vec![vec![1.0], vec![1.0]], rounds: 15 }.check(1);
+    }
 }

@@ -555,4 +555,185 @@ mod tests {
         let pair = Pair { first: Side::A, instance: 0, a: block(1, 1), b: block(1, 1) };
         Trial::default().add(pair, [&Histogram::new(), &Histogram::new()]);
     }
+
+    /// Planted fault: a column that stands in another one's place, or is left out.
+    #[test]
+    fn a_block_is_written_as_its_columns_in_their_order() {
+        let row: BlockRow = std::array::from_fn(|at| at as u64 + 1);
+        let block = Block::from(row);
+        let named = [
+            ("replies", block.replies),
+            ("wrong", block.wrong),
+            ("wall_ns", block.wall_ns),
+            ("cpu_in_ns", block.cpu_in_ns),
+            ("cpu_off_ns", block.cpu_off_ns),
+            ("p50_ns", block.p50_ns),
+            ("p99_ns", block.p99_ns),
+            ("generator_ns", block.generator_ns),
+            ("events_per_wait_milli", block.events_per_wait_milli),
+            ("steal_ns", block.steal_ns),
+            ("foreign_ns", block.foreign_ns),
+        ];
+        assert_eq!(named.map(|(name, _)| name), BLOCK_COLUMNS);
+        assert_eq!(named.map(|(_, read)| read), row);
+        assert_eq!(BlockRow::from(block), row);
+        assert_eq!(serde_json::to_string(&block).unwrap(), "[1,2,3,4,5,6,7,8,9,10,11]");
+    }
+
+    #[test]
+    fn what_older_records_had_not_is_left_out_of_a_trial_that_has_it_not() {
+        let written = |trial: &Trial| serde_json::to_string(trial).unwrap();
+        let plain = written(&Trial::new(Metric::P50));
+        assert!(!plain.contains("tails_by_start") && !plain.contains("memory_bytes"), "{plain}");
+        let by_start = written(&Trial::of_starts(Metric::P50, TAIL_STARTS));
+        assert!(by_start.contains(r#""tails_by_start":true"#), "{by_start}");
+        for side in [0, 1] {
+            let mut trial = Trial::new(Metric::P50);
+            trial.memory_bytes[side] = vec![7];
+            assert!(written(&trial).contains("memory_bytes"), "of side {side} alone");
+        }
+    }
+
+    #[test]
+    fn a_metric_reads_its_own_figure_per_reply() {
+        let block = Block {
+            replies: 1_000,
+            wall_ns: 25_000_000,
+            cpu_in_ns: 5_000_000,
+            cpu_off_ns: 1_000_000,
+            p50_ns: 300_000,
+            p99_ns: 900_000,
+            ..Block::default()
+        };
+        for (metric, value, words) in [
+            (Metric::CpuPerRequest, 6_000.0, "CPU per request"),
+            (Metric::SecondsPerRequest, 25_000.0, "seconds per request"),
+            (Metric::P50, 300_000.0, "median latency"),
+        ] {
+            assert_eq!((block.value(metric), metric.to_string().as_str()), (value, words));
+        }
+        let none = Block { replies: 0, ..block };
+        assert!(
+            !none.value(Metric::CpuPerRequest).is_finite()
+                && !none.value(Metric::SecondsPerRequest).is_finite()
+        );
+        let twice = Block { cpu_in_ns: 11_000_000, ..block };
+        let pair = Pair { first: Side::B, instance: 0, a: block, b: twice };
+        assert!(
+            (pair.log_ratio(Metric::CpuPerRequest) - 2_f64.ln()).abs() < 1e-12,
+            "B over A, whoever was first"
+        );
+        assert_eq!(Side::BOTH.map(|side| pair.block(side).cpu_in_ns), [5_000_000, 11_000_000]);
+        assert_eq!(Side::BOTH.map(Side::index), [0, 1]);
+    }
+
+    /// Every column of one server's blocks, and a wake-up that is weighed by replies: (1 · 2 + 3 · 6) / 4 = 5.
+    #[test]
+    fn blocks_of_one_server_add_up_in_every_column() {
+        let one = Block::from([1, 20, 300, 4_000, 5, 6, 7, 8, 2, 10, 11]);
+        let two = Block::from([3, 1, 1, 1, 1, 1, 1, 1, 6, 1, 1]);
+        let mut latencies = Histogram::new();
+        latencies.record_n(100, 90);
+        latencies.record_n(1_000, 10);
+        let sum = Block::sum(&[one, two], &latencies);
+        assert_eq!(BlockRow::from(sum), [4, 21, 301, 4_001, 6, 100, 1_000, 9, 5, 11, 12]);
+        let none = Block::sum(&[], &Histogram::new());
+        assert_eq!(none, Block::default(), "of no replies nothing is divided");
+    }
+
+    #[test]
+    fn a_coarse_value_is_the_middle_of_64_buckets_per_power_of_two() {
+        for (value, middle) in [
+            (0, 0),
+            (1, 1),
+            (127, 127),
+            (128, 129),
+            (129, 129),
+            (130, 131),
+            (255, 255),
+            (256, 258),
+            (259, 258),
+            (260, 262),
+            (1_000_000, 999_424 + 4_096),
+        ] {
+            assert_eq!(coarse(value), middle, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_tails_quantile_is_reached_with_its_share() {
+        let tail = Tail(BTreeMap::from([(10, 50), (20, 49), (30, 1)]));
+        assert_eq!(tail.count(), 100);
+        let read = [0.0, 0.5, 0.51, 0.99, 0.991, 1.0].map(|q| tail.quantile(q));
+        assert_eq!(read, [10, 10, 20, 20, 30, 30]);
+        assert_eq!((Tail::default().quantile(0.99), Tail::default().count()), (0, 0));
+        let all = pooled([&tail, &Tail(BTreeMap::from([(20, 1), (40, 2)]))]);
+        assert_eq!(all, Tail(BTreeMap::from([(10, 50), (20, 50), (30, 1), (40, 2)])));
+        let mut latencies = Histogram::new();
+        latencies.record_n(128, 2);
+        latencies.record_n(129, 3);
+        assert_eq!(Tail::of(&latencies), Tail(BTreeMap::from([(129, 5)])), "what falls together is added");
+    }
+
+    /// Planted faults: groups of starts where there are too few, or pairs that are interleaved where there are enough.
+    #[test]
+    fn latencies_go_to_the_group_of_their_pair() {
+        let mut latencies = Histogram::new();
+        latencies.record(100);
+        let filled = |servers: usize, instances: &[u32]| {
+            let mut trial = Trial::of_starts(Metric::P50, servers);
+            for instance in instances {
+                let pair = Pair { first: Side::A, instance: *instance, a: block(1, 1), b: block(1, 1) };
+                trial.add(pair, [&latencies, &Histogram::new()]);
+            }
+            assert!(trial.tails.iter().all(|[_, b]| b.count() == 0), "A's are A's");
+            (trial.tails_by_start, trial.tails.iter().map(|[a, _]| a.count()).collect::<Vec<_>>())
+        };
+        assert_eq!(filled(TAIL_STARTS, &[0, 2, 2, 5]), (true, vec![1, 0, 2, 0, 0, 1]));
+        assert_eq!(filled(TAIL_STARTS - 1, &[0, 2, 2]), (false, vec![1, 1, 1, 0, 0, 0, 0, 0]));
+        assert_eq!(
+            filled(0, &[9; 9]),
+            (false, vec![2, 1, 1, 1, 1, 1, 1, 1]),
+            "the ninth goes to the first group"
+        );
+    }
+
+    /// Servers of 9 and 11 million bytes: an error of 1 million, and Student's t of one degree where the normal quantile is 2.576.
+    #[test]
+    fn memory_is_told_of_two_servers_or_more_with_its_interval() {
+        let trial =
+            |a: &[u64], b: &[u64]| Trial { memory_bytes: [a.to_vec(), b.to_vec()], ..Trial::default() };
+        let two = [9_000_000, 11_000_000];
+        let told = trial(&[5_000_000; 3], &two).memory_with_change().unwrap();
+        assert!((told.bytes - 1e7).abs() < 1e-6, "{told:?}");
+        assert!((told.half_width / 1e6 - student(2.576, 1.0)).abs() < 1e-9, "{told:?}");
+        let [a, b] = trial(&[5_000_000; 3], &two).memory().unwrap();
+        assert_eq!((a.bytes, a.half_width, b), (5e6, 0.0, told));
+        assert_eq!(trial(&two, &[1]).memory_with_change(), None);
+        assert_eq!((trial(&two, &[1]).memory(), trial(&[1], &two).memory()), (None, None));
+    }
+
+    /// Two blocks of a second and of three with four thousand replies in all.
+    #[test]
+    fn totals_are_told_per_request_and_per_second() {
+        let block = |replies, seconds: u64, cpu_in_ns, cpu_off_ns| Block {
+            replies,
+            wall_ns: seconds * 1_000_000_000_u64,
+            cpu_in_ns,
+            cpu_off_ns,
+            ..Block::default()
+        };
+        let mut trial = Trial::new(Metric::P50);
+        for (first, b) in
+            [(Side::A, block(1_000, 1, 6_000_000, 0)), (Side::B, block(3_000, 3, 9_000_000, 5_000_000))]
+        {
+            trial.pairs.push(Pair { first, instance: 0, a: block(10, 1, 70_000, 0), b });
+        }
+        let totals = trial.totals(Side::B);
+        assert!((totals.requests_per_second() - 1_000.0).abs() < 1e-9, "{totals:?}");
+        assert!((totals.cpu_us_per_request() - 5.0).abs() < 1e-9, "{totals:?}");
+        assert!((totals.off_block_percent() - 25.0).abs() < 1e-9, "{totals:?}");
+        assert!((trial.totals(Side::A).cpu_us_per_request() - 7.0).abs() < 1e-9);
+        assert_eq!(Totals::default().off_block_percent(), 0.0, "of no CPU nothing was burnt outside");
+    }
 }

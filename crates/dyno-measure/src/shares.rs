@@ -82,4 +82,30 @@ mod tests {
         assert!(by_chance([1_000, 1_300], [10_000_000; 2]) < 1e-6);
         assert!(by_chance([0, 7], [7, 7]) < 1e-3 && by_chance([0, 3], [0, 3]) == 1.0);
     }
+
+    fn choose(all: u64, some: u64) -> f64 {
+        (0..some).map(|k| (all - k) as f64 / (k + 1) as f64).product()
+    }
+
+    /// Every table of up to seven on either side, by counting. Planted faults: a term too many or too few, a side for the other.
+    #[test]
+    fn small_tables_agree_with_their_ways_counted_one_by_one() {
+        for [m0, m1] in (1..=7).flat_map(|m0| (1..=7).map(move |m1| [m0, m1])) {
+            for [s0, s1] in (0..=m0).flat_map(|s0| (0..=m1).map(move |s1| [s0, s1])) {
+                let kind = s0 + s1;
+                let ways = |k: u64| if kind - k > m0 { 0.0 } else { choose(m1, k) * choose(m0, kind - k) };
+                let counted = (s1..=kind.min(m1)).map(ways).sum::<f64>() / choose(m0 + m1, kind);
+                let wanted = if s1 * m0 <= s0 * m1 { 1.0 } else { counted };
+                let read = by_chance([s0, s1], [m0, m1]);
+                assert!((read - wanted).abs() < 1e-6, "{s0} of {m0}, {s1} of {m1}: {read}, {wanted}");
+            }
+        }
+    }
+
+    #[test]
+    fn more_of_a_kind_than_there_are_is_all_of_them() {
+        assert_eq!(by_chance([0, 9], [4, 4]), by_chance([0, 4], [4, 4]));
+        assert_eq!(by_chance([9, 4], [4, 4]), 1.0);
+        assert_eq!(by_chance([u64::MAX; 2], [u64::MAX; 2]), 1.0);
+    }
 }

@@ -99,4 +99,20 @@ mod tests {
         assert_eq!(at, [1.0, 1.0, 2.0, 3.0, 4.0].map(Some));
         assert_eq!(Sorted::of([]).quantile(0.5), None);
     }
+
+    #[test]
+    #[should_panic(expected = "a share lies between 0 and 1, got 1.01")]
+    fn no_quantile_lies_beyond_all_values() {
+        let _ = Sorted::of([1.0, 2.0]).quantile(1.01);
+    }
+
+    /// What is no number stands last, and spreads of two are their distance over √2.
+    #[test]
+    fn odd_values_stand_last_and_few_have_a_spread() {
+        let odd = Sorted::of([f64::NAN, 2.0, -1.0]);
+        assert_eq!((odd.quantile(0.0), odd.median()), (Some(-1.0), 2.0));
+        assert!(odd.quantile(1.0).is_some_and(f64::is_nan));
+        assert!((deviation(&[1.0, 3.0]) - 2_f64.sqrt()).abs() < 1e-12);
+        assert_eq!(median([7.0]), 7.0);
+    }
 }

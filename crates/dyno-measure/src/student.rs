@@ -112,4 +112,52 @@ mod tests {
             assert!(apart.abs() < 2e-5, "z = {z}: {apart:e} apart");
         }
     }
+
+    /// One degree: ½ at one. Two: 1 − t / √(2 + t²), of √2 1 − √½.
+    #[test]
+    fn chance_alone_is_as_in_the_closed_forms_on_either_side() {
+        for (t, freedom, wanted) in
+            [(1.0, 1.0, 0.5), (2_f64.sqrt(), 2.0, 1.0 - 0.5_f64.sqrt()), (0.0, 7.0, 1.0), (0.0, 1.0, 1.0)]
+        {
+            for t in [t, -t] {
+                assert!((chance(t, freedom) - wanted).abs() < 1e-6, "{t}, {freedom}: {}", chance(t, freedom));
+            }
+        }
+        assert_eq!(chance(f64::NAN, 3.0), 1.0, "what is no number is no proof");
+        assert!(chance(f64::INFINITY, 3.0) < 1e-9 && chance(50.0, 3.0) < 1e-4);
+    }
+
+    /// Simpson's rule is exact for parabolas and cubes: ∫ x² = 9, ∫ x³ = 4 over 0 to 3 and to 2.
+    #[test]
+    fn an_integral_is_that_of_the_curve() {
+        assert!((simpson(|x| x * x, 3.0) - 9.0).abs() < 1e-9);
+        assert!((simpson(|x| x * x * x, 2.0) - 4.0).abs() < 1e-9);
+        assert!((simpson(|_| 1.0, 5.0) - 5.0).abs() < 1e-9);
+    }
+
+    /// 2.576 and (2.576³ + 2.576) / (4 · 400) and so on: 2.58835.
+    #[test]
+    fn many_degrees_are_nearly_normal() {
+        assert!((student(2.576, 400.0) - 2.588_35).abs() < 1e-4, "{}", student(2.576, 400.0));
+        assert!((student(2.576, 1e9) - 2.576).abs() < 1e-7);
+        assert_eq!(student(2.576, 400.0), expanded(2.576, 400.0));
+    }
+
+    #[test]
+    #[should_panic(expected = "no quantile at z = 0")]
+    fn the_middle_is_no_quantile() {
+        let _ = student(0.0, 5.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "no quantile at z = 2")]
+    fn half_a_degree_has_no_quantile() {
+        let _ = student(2.0, 0.5);
+    }
+
+    #[test]
+    #[should_panic(expected = "no t with 0.5 degrees of freedom")]
+    fn half_a_degree_has_no_chance() {
+        let _ = chance(2.0, 0.5);
+    }
 }

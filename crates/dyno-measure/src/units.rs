@@ -127,4 +127,53 @@ mod tests {
             assert!((percent_of_log(log_of_percent(percent)) - percent).abs() < 1e-9);
         }
     }
+
+    #[test]
+    fn every_unit_stands_for_its_own_time_and_count() {
+        for (text, micros) in
+            [("1h", 3_600_000_000), ("0.5h", 1_800_000_000), ("2m", 120_000_000), ("3s", 3_000_000), ("0", 0)]
+        {
+            assert_eq!(parse_duration(text).map(|read| read.as_micros()), Ok(micros), "{text}");
+        }
+        for (text, count) in [
+            ("0", 0),
+            ("7K", 7_000),
+            ("7k", 7_000),
+            ("3m", 3_000_000),
+            ("3M", 3_000_000),
+            ("2g", 2_000_000_000),
+            ("2G", 2_000_000_000),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(parse_count(text), Ok(count), "{text}");
+        }
+        for text in ["", "1.5k", "5 k", "k5", "18446744073709551616", "18446744073709552k"] {
+            let error = parse_count(text).expect_err(text).to_string();
+            assert_eq!(error, format!("\"{text}\" is not a count such as 64, 5k or 2M"));
+        }
+    }
+
+    /// ln 2 is twice as much, and a half is half as much: the other way round it is minus the same.
+    #[test]
+    fn a_log_ratio_is_told_in_percent() {
+        assert!((percent_of_log(2_f64.ln()) - 100.0).abs() < 1e-9);
+        assert!((percent_of_log(-(2_f64.ln())) + 50.0).abs() < 1e-9);
+        assert!((log_of_percent(5.0) - 1.05_f64.ln()).abs() < 1e-12);
+        assert!((log_of_percent(-50.0) + 2_f64.ln()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn counts_are_parted_at_every_third_digit_and_rounded() {
+        for (value, wanted) in [
+            (12.0, "12"),
+            (123_456.0, "123,456"),
+            (12_345.6, "12,346"),
+            (-999.6, "−1,000"),
+            (-1.0, "−1"),
+            (f64::INFINITY, "–"),
+            (f64::NEG_INFINITY, "–"),
+        ] {
+            assert_eq!(thousands(value), wanted, "{value}");
+        }
+    }
 }

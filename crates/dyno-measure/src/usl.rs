@@ -323,4 +323,120 @@ mod tests {
         points[2].throughput = 0.0;
         assert_eq!(fit(&points, &mut Prng::new(1)), Err(UslError::NotPositive));
     }
+
+    /// 1,000 · 11 / (1 + 0.05 · 10 + 0.002 · 11 · 10) = 11,000 / 1.72; the most at √(0.95 / 0.002).
+    #[test]
+    fn a_curve_is_that_of_the_law() {
+        let curve = Curve { one: 1_000.0, contention: 0.05, coherency: 0.002 };
+        assert!((curve.at(1.0) - 1_000.0).abs() < 1e-9 && (curve.at(11.0) - 11_000.0 / 1.72).abs() < 1e-9);
+        let knee = curve.knee().unwrap();
+        assert!((knee - 475_f64.sqrt()).abs() < 1e-9, "{knee}");
+        assert!(curve.at(knee) > curve.at(0.99 * knee) && curve.at(knee) > curve.at(1.01 * knee));
+        assert_eq!(curve.ceiling(), Some(curve.at(knee)));
+        let serial = Curve { coherency: 0.0, ..curve };
+        assert_eq!((serial.knee(), serial.ceiling()), (None, Some(20_000.0)));
+        let linear = Curve { contention: 0.0, ..serial };
+        assert_eq!((linear.knee(), linear.ceiling()), (None, None));
+        for contention in [1.0, 1.2] {
+            let full = Curve { contention, ..curve };
+            assert_eq!(
+                (full.knee(), full.ceiling()),
+                (Some(1.0), Some(1_000.0)),
+                "one connection is the most"
+            );
+        }
+    }
+
+    #[test]
+    fn points_of_a_load_are_one_level() {
+        let point = |(n, throughput): (f64, f64)| Point { n, throughput };
+        let points = [(4.0, 30.0), (1.0, 10.0), (4.0, 31.0), (2.0, 19.0), (1.0, 11.0)].map(point);
+        let wanted = vec![(1.0, vec![10.0, 11.0]), (2.0, vec![19.0]), (4.0, vec![30.0, 31.0])];
+        assert_eq!(levels(&points), wanted);
+    }
+
+    /// 2y = 4, 3x = 6: the first row has no x, so rows are exchanged. And 2x + y = 5, x + 3y = 10: x = 1, y = 3.
+    #[test]
+    fn equations_are_solved_with_pivots_and_singular_ones_are_not() {
+        assert_eq!(eliminate(vec![vec![0.0, 2.0, 4.0], vec![3.0, 0.0, 6.0]]), Some(vec![2.0, 2.0]));
+        let solved = eliminate(vec![vec![2.0, 1.0, 5.0], vec![1.0, 3.0, 10.0]]).unwrap();
+        assert!((solved[0] - 1.0).abs() < 1e-12 && (solved[1] - 3.0).abs() < 1e-12, "{solved:?}");
+        assert_eq!(eliminate(vec![vec![1.0, 2.0, 3.0], vec![2.0, 4.0, 6.0]]), None);
+    }
+
+    /// Eight answers a second of two connections: a weight of 4, once, for the one more and for the two pairs' ends.
+    #[test]
+    fn a_row_weighs_a_point_by_its_throughput_per_connection() {
+        let point = Point { n: 2.0, throughput: 8.0 };
+        assert_eq!((row(&point), serial_row(&point)), ([4.0, 4.0, 8.0], [8.0, 0.0, 8.0]));
+        let three = Point { n: 3.0, throughput: 6.0 };
+        assert_eq!(row(&three), [2.0, 4.0, 12.0]);
+        // 0.1 · 4 + 0.05 · 4 + 0.01 · 8 = 0.68, and 0.1 · 2 + 0.05 · 4 + 0.01 · 12 = 0.52.
+        let left = residual(&[point, three], &[0.1, 0.05, 0.01]);
+        assert!((left - (0.32_f64.powi(2) + 0.48_f64.powi(2))).abs() < 1e-12, "{left}");
+    }
+
+    /// Planted faults: a point of another level is drawn, or levels with one point each are not moved at all.
+    #[test]
+    fn a_draw_keeps_its_levels() {
+        let mut rng = Prng::new(3);
+        let best = Curve { one: 10.0, contention: 0.0, coherency: 0.0 };
+        let repeated = [(1.0, 9.0), (1.0, 11.0), (2.0, 19.0), (2.0, 22.0)]
+            .map(|(n, throughput)| Point { n, throughput });
+        for _ in 0..50 {
+            let drawn = resampled(&repeated, &levels(&repeated), &best, &mut rng);
+            let is_of = |point: &Point| repeated.contains(point);
+            assert!(
+                drawn.iter().all(is_of) && drawn.iter().map(|one| one.n).eq([1.0, 1.0, 2.0, 2.0]),
+                "{drawn:?}"
+            );
+        }
+        // One point a level: 10 and 20 by the curve, a tenth less or a tenth more.
+        let single = [(1.0, 9.0), (2.0, 22.0)].map(|(n, throughput)| Point { n, throughput });
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..50 {
+            for point in resampled(&single, &levels(&single), &best, &mut rng) {
+                seen.insert((point.n as u32, (10.0 * point.throughput).round() as u32));
+            }
+        }
+        assert_eq!(seen.into_iter().collect::<Vec<_>>(), [(1, 90), (1, 110), (2, 180), (2, 220)]);
+    }
+
+    #[test]
+    fn an_interval_holds_its_figure_and_the_middle_of_the_draws() {
+        let draws: Vec<f64> = (0..=1_000).map(f64::from).collect();
+        assert_eq!(middle(draws.clone(), 500.0), [25.0, 975.0]);
+        assert_eq!(middle(draws.clone(), 3.0), [3.0, 975.0]);
+        assert_eq!(middle(draws, 999.0), [25.0, 999.0]);
+        assert_eq!(middle(Vec::new(), 7.0), [7.0; 2]);
+    }
+
+    /// A κ of 0.01 / 128² bends the curve by one percent over all that was measured: from there on a knee is seen.
+    #[test]
+    fn a_knee_is_seen_where_the_curve_bends_by_a_percent() {
+        let fitted = |coherency: f64| {
+            let truth = Curve { one: 1_000.0, contention: 0.05, coherency };
+            with_intervals(&made(truth, 0.0, 1, &mut Prng::new(1)), truth, &[truth])
+        };
+        let least = BEND_MIN / 128.0_f64.powi(2);
+        assert!(fitted(1.01 * least).knee.is_some() && fitted(0.99 * least).knee.is_none());
+        assert!(fitted(0.99 * least).ceiling.is_some(), "it has an end all the same");
+        assert_eq!(fitted(least).misfit, 0.0);
+        // Points that lie a tenth above the curve: 1 / 1.1 − 1 of each.
+        let truth = Curve { one: 1_000.0, contention: 0.05, coherency: 0.0 };
+        let mut points = made(truth, 0.0, 1, &mut Prng::new(1));
+        points.iter_mut().for_each(|point| point.throughput *= 1.1);
+        let misfit = with_intervals(&points, truth, &[truth]).misfit;
+        assert!((misfit - (1.0 - 1.0 / 1.1)).abs() < 1e-9, "{misfit}");
+    }
+
+    #[test]
+    fn four_levels_are_enough_and_no_load_is_no_point() {
+        let four: Vec<Point> = LOADS[..4].iter().map(|n| Point { n: *n, throughput: 10.0 * n }).collect();
+        assert!(fit(&four, &mut Prng::new(1)).is_ok());
+        for (n, throughput) in [(0.0, 10.0), (-1.0, 10.0), (1.0, -10.0), (f64::NAN, 10.0), (1.0, f64::NAN)] {
+            let points = [&four[..], &[Point { n, throughput }][..]].concat();
+            assert_eq!(fit(&points, &mut Prng::new(1)), Err(UslError::NotPositive), "{n} {throughput}");
+        }
+    }
 }

@@ -350,6 +350,12 @@ fn spread(means: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::climb::options::Options;
+    use crate::climb::still::{block, measured, on_a_climb, options, plan, trial};
+    use crate::climb::turned::Turned;
+    use dyno_measure::Histogram;
+    use dyno_measure::judge::{Basis, Estimate, Rule, Veto};
+    use dyno_measure::series::{Metric, Pair};
 
     fn attempt(verdict: RungVerdict) -> Attempt {
         let measured = Attempt {
@@ -393,5 +399,247 @@ mod tests {
         let unmeasured =
             Attempt { effect_percent: None, interval_percent: None, ..attempt(RungVerdict::NotMeasured) };
         check_attempt(&unmeasured);
+    }
+
+    #[test]
+    fn an_effect_may_lie_at_either_end_of_its_interval() {
+        for effect in [-6.0, -4.0] {
+            check_attempt(&Attempt { effect_percent: Some(effect), ..attempt(RungVerdict::Kept) });
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "lies outside of")]
+    fn an_effect_is_never_greater_than_its_interval() {
+        check_attempt(&Attempt { effect_percent: Some(-7.0), ..attempt(RungVerdict::Reverted) });
+    }
+
+    #[test]
+    #[should_panic(expected = "a rung is kept that was not measured")]
+    fn a_rung_without_pairs_is_never_kept() {
+        check_attempt(&Attempt { pairs: 0, ..attempt(RungVerdict::Kept) });
+    }
+
+    #[test]
+    #[should_panic(expected = "a rung is kept that was not measured")]
+    fn a_rung_without_an_interval_is_never_kept() {
+        let bare = Attempt { effect_percent: None, interval_percent: None, ..attempt(RungVerdict::Kept) };
+        check_attempt(&bare);
+    }
+
+    fn judgement(verdict: Verdict, end: End, veto: Option<Veto>) -> Judgement {
+        // An interval of −1 to +3 % (log): 100 · (e^0.03 − 1) = 3.05 % at most.
+        let estimate = Estimate { log_ratio: 0.01, error: 0.007, half_width: 0.02, n: 30 };
+        Judgement { verdict, estimate, end, veto, basis: Basis::Pairs }
+    }
+
+    /// Planted fault: a guard that refuses is asked of what is worse anyway, or of nothing.
+    #[test]
+    fn a_judgement_becomes_a_verdict_with_its_reason() {
+        let veto = Some(Veto::Tail { percent: 30.0 });
+        for (verdict, end, veto, wanted, why) in [
+            (Verdict::Better, End::Answered, None, RungVerdict::Kept, "better, the interval excludes zero"),
+            (Verdict::Better, End::Answered, veto, RungVerdict::Reverted, "cheaper, but p99 grew by 30 %"),
+            (Verdict::Worse, End::Answered, None, RungVerdict::Reverted, "worse, the interval excludes zero"),
+            (Verdict::Worse, End::LastLook, veto, RungVerdict::Reverted, "worse, the interval excludes zero"),
+            (Verdict::NoDifference, End::Answered, None, RungVerdict::NoDifference, "at most 3.0 %"),
+            (
+                Verdict::NoDifference,
+                End::LastLook,
+                None,
+                RungVerdict::NoDifference,
+                "none seen; at most 3.0 %",
+            ),
+            (
+                Verdict::NoDifference,
+                End::Hopeless,
+                veto,
+                RungVerdict::NoDifference,
+                "none seen, and hardly any by more pairs; at most 3.0 %",
+            ),
+        ] {
+            assert_eq!(words(&judgement(verdict, end, veto)), (wanted, why.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_climb_goes_on_from_what_was_kept_and_not_for_a_load_of_its_own() {
+        assert!(stays(&attempt(RungVerdict::Kept)));
+        assert!(!stays(&Attempt { own_load: true, ..attempt(RungVerdict::Kept) }));
+        assert!(!stays(&attempt(RungVerdict::Reverted)) && !stays(&attempt(RungVerdict::NotWorthwhile)));
+    }
+
+    #[test]
+    fn instances_are_counted_once_each_and_spread_as_in_the_books() {
+        assert_eq!(starts_of(&trial(&[(3, 1, 1), (1, 1, 1), (3, 1, 1), (0, 1, 1)])), 3);
+        assert_eq!(starts_of(&trial(&[])), 0);
+        // Squares of 1, 0 and 1 over two; of two values their distance over √2.
+        assert!((spread(&[1.0, 2.0, 3.0]) - 1.0).abs() < 1e-12);
+        assert!((spread(&[0.0, 0.02]) - 0.02 / 2_f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    #[should_panic(expected = "one instance has no spread")]
+    fn one_instance_is_never_spread() {
+        spread(&[1.0]);
+    }
+
+    /// Planted faults: figures of the other side, quantiles that are mixed up, units that are off by a thousand.
+    #[test]
+    fn figures_are_those_of_their_own_side() {
+        let mut trial = Trial::new(Metric::CpuPerRequest);
+        for _ in 0..2 {
+            // Of a hundred latencies two are slow: the ninety-ninth is.
+            let latencies = [1, 2].map(|times| {
+                let mut latencies = Histogram::new();
+                latencies.record_n(100_000 * times, 98);
+                latencies.record_n(900_000 * times, 2);
+                latencies
+            });
+            let pair = Pair { first: Side::B, instance: 0, a: block(5_000, 1_000), b: block(3_000, 0) };
+            trial.add(pair, latencies.each_ref());
+        }
+        for (side, cpu_us, times) in [(Side::A, 6.0, 1.0), (Side::B, 3.0, 2.0)] {
+            let read = figures(&trial, side);
+            // 2,000 replies in 50 ms.
+            assert!((read.requests_per_second - 40_000.0).abs() < 1e-6, "{read:?}");
+            assert!((read.cpu_us_per_request - cpu_us).abs() < 1e-9, "{read:?}");
+            assert!((read.p50_us / (100.0 * times) - 1.0).abs() < 0.01, "{read:?}");
+            assert!((read.p99_us / (900.0 * times) - 1.0).abs() < 0.01, "{read:?}");
+        }
+    }
+
+    fn died() -> Trouble {
+        Trouble::Died { status: "exit status: 1".into(), stderr_tail: String::new() }
+    }
+
+    /// Planted fault: what fails without the change is held against it, or the other way round.
+    #[test]
+    fn trouble_is_the_rungs_where_its_own_server_has_it() {
+        let lost = || Trouble::ClockLost { why: "it spins".into() };
+        let slow = || Trouble::TooSlow { per_second: 9, needed: 200 };
+        let knob = || Trouble::Knob("it is read-only".into());
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            let rung = climber.plan.rungs[0].clone();
+            for (side, trouble, wanted, says) in [
+                (Side::B, died(), RungVerdict::Failed, "the server died: exit status: 1"),
+                (Side::A, died(), RungVerdict::NotMeasured, "without the change, the server died"),
+                (Side::B, lost(), RungVerdict::NotMeasured, "the server's CPU clock cannot be read"),
+                (Side::A, lost(), RungVerdict::NotMeasured, "without the change, the server's CPU clock"),
+                (Side::B, slow(), RungVerdict::NotMeasured, "it is too slow to be measured: 9 answers"),
+                (Side::B, knob(), RungVerdict::NotPossible, "it is read-only"),
+                (Side::A, knob(), RungVerdict::NotMeasured, "without the change, it is read-only"),
+            ] {
+                let attempt = climber.trouble(&rung, side, trouble).expect("it ends no climb");
+                assert_eq!(attempt.verdict, wanted, "{}", attempt.why);
+                assert!(attempt.why.starts_with(says), "{}", attempt.why);
+                assert_eq!((attempt.instances, attempt.pairs, attempt.trial), (4, 0, None));
+            }
+            for trouble in [Trouble::Interrupted, Trouble::Lost("the keeper is gone".into())] {
+                let ended = climber.trouble(&rung, Side::B, trouble.clone());
+                assert_eq!(ended, Err(ClimbError::Ended(trouble)));
+            }
+        });
+    }
+
+    #[test]
+    fn each_end_of_a_trial_without_an_answer_has_its_own_verdict() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            let rung = climber.plan.rungs[0].clone();
+            let mut trial = trial(&[(0, 6_000, 6_000)]);
+            trial.pairs[0].b = block(900, 100);
+            let schedule = (Stage::Step, Schedule::LivePairs);
+            let at = measured(climber, "a=on", schedule, Rule::QUICK, trial);
+            for (outcome, wanted, why) in [
+                (Outcome::OutOfTime("late".into()), RungVerdict::NotMeasured, "late"),
+                (Outcome::Unmeasured("no clock".into()), RungVerdict::NotMeasured, "no clock"),
+                (Outcome::NotApplied("not in force".into()), RungVerdict::NotApplied, "not in force"),
+                (Outcome::Bursty, RungVerdict::NotMeasured, "it works in bursts"),
+                (Outcome::Trouble(Side::B, died()), RungVerdict::Failed, "the server died: exit status: 1"),
+                (
+                    Outcome::OffBlock(12.4),
+                    RungVerdict::NotMeasured,
+                    "12 % of a server's CPU was burnt outside its own blocks",
+                ),
+            ] {
+                let share = if matches!(outcome, Outcome::OffBlock(_)) { 10.0 } else { 0.0 };
+                let attempt = climber.attempt_of(&rung, at, outcome).expect("it ends no climb");
+                assert_eq!((attempt.verdict, attempt.why.as_str()), (wanted, why));
+                assert!((attempt.off_block_percent - share).abs() < 1e-9, "{}", attempt.off_block_percent);
+            }
+        });
+    }
+
+    /// Two instances of five pairs, which see no difference and 4 % (log): they spread by 0.04 / √2 (2.87 %).
+    #[test]
+    fn what_was_judged_stands_in_the_attempt_with_its_figures() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            let rung = climber.plan.rungs[0].clone();
+            let dearer = (1e6 * 0.04_f64.exp()) as u64;
+            let cost = |at: u32| if at.is_multiple_of(2) { 1_000_000 } else { dearer };
+            let pairs: Vec<(u32, u64, u64)> = (0..10).map(|at| (at % 2, 1_000_000, cost(at))).collect();
+            let schedule = (Stage::Step, Schedule::LivePairs);
+            let of_both = Trial { rss_peak_bytes: [7, 8], ..trial(&pairs) };
+            let at = measured(climber, "a=on", schedule, Rule::QUICK, of_both);
+            let judged = Outcome::Judged(judgement(Verdict::Worse, End::Answered, None));
+            let attempt = climber.attempt_of(&rung, at, judged).expect("it ends no climb");
+            assert_eq!((attempt.verdict, attempt.pairs, attempt.instances), (RungVerdict::Reverted, 10, 2));
+            assert_eq!(attempt.rss_peak_bytes, [7, 8]);
+            let near = |read: f64, wanted: f64| (read - wanted).abs() < 1e-3;
+            assert!(
+                attempt.effect_percent.is_some_and(|read| near(read, 1.005)),
+                "{:?}",
+                attempt.effect_percent
+            );
+            let spread = attempt.instance_spread_percent;
+            assert!(spread.is_some_and(|read| near(read, 2.868_8)), "{spread:?}");
+            assert_eq!(attempt.figures.map(|both| both.len()), Some(2));
+            // One instance, or fewer than five pairs of each, have no spread.
+            let schedule = (Stage::Step, Schedule::LivePairs);
+            let at = measured(climber, "b", schedule, Rule::QUICK, trial(&pairs[..9]));
+            let judged = Outcome::Judged(judgement(Verdict::NoDifference, End::LastLook, None));
+            let attempt = climber.attempt_of(&rung, at, judged).expect("it ends no climb");
+            assert_eq!((attempt.pairs, attempt.instances, attempt.instance_spread_percent), (9, 2, None));
+        });
+    }
+
+    /// Three rungs of 20 pairs (2.88 s) and twelve turns (18 s) each have 60 % of the time: 104.4 s, in whole tens.
+    #[test]
+    fn the_time_for_one_after_another_is_that_of_all_rungs_that_are_possible() {
+        let mut plan = plan(&["a=on", "b=on", "c=on", "d=on"]);
+        plan.rungs[3].impossible = Some("no such device".into());
+        let words = on_a_climb(&plan, &options(), |climber| climber.time_in_turn());
+        assert_eq!(words, "one instance after another takes --time 110s or so");
+        // One alone: its confirmation takes longer, 18 s being 21 % of the time: 85.7 s.
+        let only = Options { only: vec!["b=on".into()], ..options() };
+        let words = on_a_climb(&plan, &only, |climber| climber.time_in_turn());
+        assert_eq!(words, "one instance after another takes --time 90s or so");
+    }
+
+    #[test]
+    fn sides_are_toggled_where_the_rungs_own_dial_is_all_that_turns() {
+        let mut plan = plan(&["a=on", "b=on"]);
+        (plan.rungs[0].in_place, plan.rungs[1].in_place) = (true, false);
+        on_a_climb(&plan, &options(), |climber| {
+            let turn = |dial: &str| Turned { dial: dial.into(), from: "off".into(), to: "on".into() };
+            let step = |at: usize, dials: &[&str]| {
+                let turned = dials.iter().map(|dial| turn(dial)).collect();
+                let comparison =
+                    climber.step_of(&climber.plan.rungs[at], &Change { turned, bundle: Vec::new() });
+                assert_eq!(comparison.arms.settings()[0], climber.standing);
+                (
+                    comparison.arms.toggles().map(str::to_owned),
+                    comparison.arms.settings()[1].words().join(" "),
+                )
+            };
+            assert_eq!(step(0, &["a"]), (Some("a".to_owned()), "a=on b=off".to_owned()));
+            assert_eq!(step(0, &["b", "a"]), (None, "a=on b=on".to_owned()), "another dial in the bundle");
+            assert_eq!(step(1, &["b"]), (None, "a=off b=on".to_owned()), "no live dial");
+        });
+    }
+
+    #[test]
+    fn tries_are_numbered_from_one() {
+        assert_eq!([Pass::First, Pass::Second].map(Pass::number), [1, 2]);
     }
 }

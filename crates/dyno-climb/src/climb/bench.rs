@@ -322,3 +322,168 @@ impl<M: Meter> Climber<'_, M> {
 pub(crate) fn other(side: Side) -> Side {
     if side == Side::A { Side::B } else { Side::A }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::climb::rules::step_rule;
+    use crate::climb::still::{SECOND, Server, Still, on_a_climb, options, plan};
+    use crate::climb::time::Pace;
+    use crate::meter::Memory;
+    use crate::plan::Plan;
+
+    /// The start against the same with its first rung.
+    fn comparison(climber: &Climber<'_, Still>, schedule: Schedule) -> Comparison<Sides> {
+        let settings = [climber.standing.clone(), climber.standing.with("a", "on")];
+        let (arms, load) = (Sides::apart(settings), climber.plan.load.clone());
+        Comparison { arms, schedule, rule: step_rule(schedule), load }
+    }
+
+    fn open(climber: &mut Climber<'_, Still>, schedule: Schedule) -> Bench<Server> {
+        let comparison = comparison(climber, schedule);
+        let Ok(bench) = climber.open_bench(&comparison, &[]) else { panic!("it opens") };
+        bench
+    }
+
+    fn toggled(climber: &mut Climber<'_, Still>) -> Bench<Server> {
+        let one = comparison(climber, Schedule::LivePairs);
+        let arms = Sides::toggled(one.arms.settings().clone(), "a");
+        let Ok(bench) = climber.open_bench(&Comparison { arms, ..one }, &[]) else { panic!("it opens") };
+        bench
+    }
+
+    fn memory(server_bytes: u64) -> Memory {
+        Memory { server_bytes, left_bytes: 1 << 40 }
+    }
+
+    /// Planted faults: servers that are started anew have the numbers of the first ones; what those held is forgotten, or counted
+    /// for the other side.
+    #[test]
+    fn live_servers_are_numbered_on_and_what_the_first_ones_held_is_remembered() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            climber.meter.memory = memory(5);
+            let mut bench = open(climber, Schedule::LivePairs);
+            assert_eq!((bench.instances(), bench.first_instance(), climber.meter.alive), (4, 0, 8));
+            assert_eq!((bench.memory(), bench.clock()), ([vec![5; 4], vec![5; 4]], "still".to_owned()));
+            climber.meter.memory = memory(7);
+            for (renewal, held) in [(1, vec![5, 5, 5, 5, 7, 7, 7, 7]), (2, [[5; 4], [7; 4], [7; 4]].concat())]
+            {
+                assert_eq!(climber.renew(&mut bench, 60).map_err(|_| ()), Ok(None));
+                assert_eq!((bench.instances(), bench.first_instance()), (4, 4 * renewal));
+                assert_eq!(bench.memory(), [held.clone(), held]);
+            }
+            climber.close_bench(bench);
+        });
+    }
+
+    #[test]
+    fn a_comparison_is_as_old_as_the_oldest_server_that_it_had() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            climber.meter.now_ns = 100 * SECOND;
+            let mut bench = open(climber, Schedule::LivePairs);
+            let mut horizon_s = |climber: &mut Climber<'_, Still>, after_s: u64, renewed: bool| {
+                climber.meter.now_ns += after_s * SECOND;
+                if renewed {
+                    assert_eq!(climber.renew(&mut bench, 1).map_err(|_| ()), Ok(None));
+                }
+                bench.horizon_ns(climber.meter.now_ns).map(|ns| ns / SECOND)
+            };
+            assert_eq!(horizon_s(climber, 5, false), Some(5));
+            assert_eq!(horizon_s(climber, 1, true), Some(6), "they served for six seconds");
+            assert_eq!(horizon_s(climber, 2, true), Some(6), "the next ones for two");
+            assert_eq!(horizon_s(climber, 9, false), Some(9), "and these for nine");
+            climber.close_bench(bench);
+            let bench = toggled(climber);
+            assert_eq!(bench.horizon_ns(climber.meter.now_ns), None, "both sides are one");
+            climber.close_bench(bench);
+        });
+    }
+
+    /// A look of twenty pairs (1.28 s) must fit after the start (1.6 s).
+    #[test]
+    fn servers_are_started_anew_after_so_many_pairs_where_a_look_fits_before_the_end() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            let mut bench = open(climber, Schedule::LivePairs);
+            climber.pace = Pace::default();
+            climber.meter.now_ns = SECOND;
+            let enough_ns = SECOND + 2_880_000_001;
+            for (pairs, length, deadline_ns, wanted) in [
+                (59, Length::Short, enough_ns, false),
+                (60, Length::Short, enough_ns, true),
+                (60, Length::Short, enough_ns - 1, false),
+                (19, Length::Long, enough_ns, false),
+                (20, Length::Long, enough_ns, true),
+            ] {
+                let is = climber.is_to_renew(&bench, pairs, length, deadline_ns);
+                assert_eq!(is, wanted, "{pairs} pairs, {length:?}, until {deadline_ns}");
+            }
+            assert_eq!(climber.renew(&mut bench, 60).map_err(|_| ()), Ok(None));
+            climber.pace = Pace::default();
+            let renewed = [119, 120].map(|pairs| climber.is_to_renew(&bench, pairs, Length::Short, u64::MAX));
+            assert_eq!(renewed, [false, true], "counted from the last time");
+            climber.close_bench(bench);
+            let bench = toggled(climber);
+            assert!(!climber.is_to_renew(&bench, 1_000, Length::Short, u64::MAX), "one server is both sides");
+            climber.close_bench(bench);
+        });
+    }
+
+    /// Planted faults: the dial is turned to the other side's value, or each side is a server.
+    #[test]
+    fn a_toggled_server_stands_as_the_side_that_it_is_asked_to_be() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            let mut bench = toggled(climber);
+            assert_eq!((bench.instances(), bench.first_instance(), climber.meter.alive), (4, 0, 4));
+            for (side, at) in [(Side::B, 0), (Side::A, 3), (Side::B, 3)] {
+                assert!(climber.block_on(&mut bench, side, at, Length::Short).is_ok());
+            }
+            assert_eq!(climber.meter.turned, ["a=on", "a=off", "a=on"]);
+            assert_eq!(climber.meter.blocks, 3);
+            climber.close_bench(bench);
+        });
+    }
+
+    /// Planted faults: it is read without the change, or costs blocks where no plan limits it.
+    #[test]
+    fn what_a_toggled_server_holds_is_read_with_the_change_where_a_plan_limits_it() {
+        for limit in [None, Some(1)] {
+            let plan = Plan { memory_max_bytes: limit, ..plan(&["a=on"]) };
+            on_a_climb(&plan, &options(), |climber| {
+                climber.meter.memory = memory(9);
+                let mut bench = toggled(climber);
+                let Ok(held) = climber.memory_of(&mut bench) else { panic!("they live") };
+                let read = if limit.is_some() { vec![9; 4] } else { vec![] };
+                assert_eq!(climber.meter.blocks, read.len());
+                assert!(climber.meter.turned.iter().all(|turned| turned == "a=on"));
+                assert_eq!(held, [vec![], read]);
+                climber.close_bench(bench);
+                let mut bench = open(climber, Schedule::LivePairs);
+                let Ok(held) = climber.memory_of(&mut bench) else { panic!("they live") };
+                assert_eq!(held, [vec![9; 4], vec![9; 4]], "of two sides it is what both hold");
+                climber.close_bench(bench);
+            });
+        }
+    }
+
+    #[test]
+    fn visits_have_one_instance_and_keep_what_each_one_held() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            let mut bench = open(climber, Schedule::InTurn);
+            assert_eq!((bench.instances(), bench.first_instance(), climber.meter.alive), (1, 0, 0));
+            let Bench::InTurn(turns) = &mut bench else { panic!("visits have no live servers") };
+            assert_eq!(
+                (turns.specs[0].setting.words(), turns.specs[1].setting.words()),
+                (vec!["a=off".to_owned()], vec!["a=on".to_owned()])
+            );
+            (turns.memory, turns.clock) = ([vec![1], vec![2, 3]], "a clock".into());
+            assert_eq!((bench.memory(), bench.clock()), ([vec![1], vec![2, 3]], "a clock".to_owned()));
+            assert_eq!(bench.horizon_ns(SECOND), None);
+            climber.close_bench(bench);
+        });
+    }
+
+    #[test]
+    fn the_other_side_is_the_other_one() {
+        assert_eq!([Side::A, Side::B].map(other), [Side::B, Side::A]);
+    }
+}

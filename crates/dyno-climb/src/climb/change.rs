@@ -115,3 +115,113 @@ impl<M: Meter> Climber<'_, M> {
             .map(|(dial, value)| format!("{dial}={value}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::climb::still::{Still, keep, needs, on_a_climb, options, plan, tried};
+
+    fn change_of(climber: &Climber<'_, Still>, at: usize) -> Result<(Vec<String>, Vec<String>), String> {
+        let change = climber.change(&climber.plan.rungs[at])?;
+        let turned = change.turned.iter().map(|turn| format!("{}: {} to {}", turn.dial, turn.from, turn.to));
+        Ok((turned.collect(), change.bundle))
+    }
+
+    fn alone(turned: &str) -> Result<(Vec<String>, Vec<String>), String> {
+        Ok((vec![turned.to_owned()], vec![]))
+    }
+
+    #[test]
+    fn a_rung_is_possible_with_as_many_cpus_as_it_needs() {
+        let mut plan = plan(&["a=on", "b=on"]);
+        plan.rungs[0].server_cpus = 3;
+        plan.rungs[1].impossible = Some("no such library here".into());
+        let on = |server_cpus| {
+            let options = crate::climb::options::Options { server_cpus, ..options() };
+            on_a_climb(&plan, &options, |climber| climber.possible(&plan.rungs[0]))
+        };
+        assert_eq!(on(1), Err("1 server CPU, it needs 3".into()));
+        assert_eq!(on(2), Err("2 server CPUs, it needs 3".into()));
+        assert_eq!((on(3), on(4)), (Ok(()), Ok(())));
+        on_a_climb(&plan, &options(), |climber| {
+            assert_eq!(climber.possible(&plan.rungs[1]), Err("no such library here".into()));
+            assert_eq!(change_of(climber, 1), Err("no such library here".into()));
+        });
+    }
+
+    /// Planted faults: a dial is turned to where it stands; what is needed and stands is turned once more.
+    #[test]
+    fn a_change_turns_what_does_not_stand_yet() {
+        let mut plan = plan(&["log=ring", "log=none", "top=on"]);
+        plan.rungs[2].needs = needs("log=ring");
+        on_a_climb(&plan, &options(), |climber| {
+            assert_eq!(change_of(climber, 0), alone("log: off to ring"));
+            assert_eq!(change_of(climber, 2), Err("needs log=ring, which no rung before it sets".into()));
+            keep(climber, 0);
+            assert_eq!(change_of(climber, 0), Err("log stands at ring already".into()));
+            assert_eq!(change_of(climber, 1), alone("log: ring to none"), "from where it stands");
+            assert_eq!(change_of(climber, 2), alone("top: off to on"), "what it needs stands");
+        });
+    }
+
+    /// Planted faults: what harmed is tried with what needs it, or what showed no difference is not.
+    #[test]
+    fn a_needed_rung_is_bundled_where_it_showed_no_difference_only() {
+        let mut plan = plan(&["cellar=on", "base=on", "top=on"]);
+        (plan.rungs[1].needs, plan.rungs[2].needs) = (needs("cellar=on"), needs("base=on"));
+        on_a_climb(&plan, &options(), |climber| {
+            for at in [0, 1] {
+                tried(climber, at, RungVerdict::NoDifference);
+            }
+            let turned =
+                ["base: off to on", "cellar: off to on", "top: off to on"].map(str::to_owned).to_vec();
+            let bundle = ["base=on", "cellar=on"].map(str::to_owned).to_vec();
+            assert_eq!(change_of(climber, 2), Ok((turned, bundle)));
+            for verdict in [RungVerdict::Reverted, RungVerdict::NotMeasured, RungVerdict::Unconfirmed] {
+                climber.record.rungs[1].attempt.verdict = verdict;
+                let why = format!("needs base=on, and base=on was {}", verdict.words());
+                assert_eq!(change_of(climber, 2), Err(why));
+            }
+        });
+    }
+
+    /// `a` is needed by `b`, moved on by `a2`, and has nothing to do with `c`.
+    #[test]
+    fn turning_a_rung_back_takes_with_it_what_stands_on_it_and_nothing_else() {
+        let mut plan = plan(&["a=on", "b=on", "c=on", "a=more"]);
+        plan.rungs[1].needs = needs("a=on");
+        on_a_climb(&plan, &options(), |climber| {
+            let kept = [0, 1, 2, 3].map(|at| keep(climber, at));
+            assert_eq!(climber.standing.words(), ["a=more", "b=on", "c=on"]);
+            let back = |one: &Kept| climber.turned_back(&climber.standing, one, &kept).words().join(" ");
+            assert_eq!(back(&kept[0]), "a=off b=off c=on");
+            assert_eq!(back(&kept[1]), "a=more b=off c=on");
+            assert_eq!(back(&kept[2]), "a=more b=on c=off");
+            assert_eq!(back(&kept[3]), "a=on b=on c=on");
+            let depends = |other: usize| climber.depends(&kept[other], &kept[0]);
+            assert_eq!([1, 2, 3].map(depends), [true, false, true]);
+        });
+    }
+
+    #[test]
+    fn what_a_kept_rung_stood_on_is_missed_where_it_does_not_stand() {
+        let mut plan = plan(&["a=on", "b=on", "a=more"]);
+        plan.rungs[1].needs = needs("a=on");
+        on_a_climb(&plan, &options(), |climber| {
+            let kept = [0, 1, 2].map(|at| keep(climber, at));
+            let start = climber.plan.start();
+            let lacks = |at: usize, setting: &Setting| climber.lacks(&kept[at], setting);
+            let missed = |text: &str| Some(text.to_owned());
+            assert_eq!([0, 1, 2].map(|at| lacks(at, &start)), [None, missed("a=on"), missed("a=on")]);
+            let grown = start.with("a", "on");
+            assert_eq!([1, 2].map(|at| lacks(at, &grown)), [None, None]);
+            assert_eq!(lacks(0, &grown), missed("a=off"), "it moved its dial from there");
+            let turned_on = grown.with("b", "on");
+            assert_eq!(lacks(1, &turned_on), missed("b=off"));
+            // What a rung brought itself, in a bundle, it does not miss.
+            let both =
+                Kept { turned: [&kept[0].turned[..], &kept[1].turned[..]].concat(), ..kept[1].clone() };
+            assert_eq!(climber.lacks(&both, &start), None);
+        });
+    }
+}

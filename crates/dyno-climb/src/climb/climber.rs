@@ -215,3 +215,175 @@ impl<M: Meter> Climber<'_, M> {
         self.record.rungs[kept.rung].attempt.verdict == RungVerdict::Kept
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::climb::still::{SECOND, Still, keep, on_a_climb, options, plan, tried};
+    use crate::climb::time::Pace;
+    use crate::meter::Memory;
+
+    /// The first server of eight holds so much, and so much is left beside it: how many live a side then, and the warning.
+    fn fitted(instances: usize, server_bytes: u64, left_bytes: u64) -> (usize, Vec<String>) {
+        let options = Options { instances, ..options() };
+        on_a_climb(&plan(&["a=on"]), &options, |climber| {
+            climber.meter.memory = Memory { server_bytes, left_bytes };
+            let spec = ArmSpec { setting: climber.standing.clone(), load: climber.plan.load.clone() };
+            let side = climber.open_side(spec).unwrap_or_else(|trouble| panic!("{trouble}"));
+            assert_eq!(side.arms.len(), climber.instances);
+            climber.close_side(side);
+            (climber.instances, climber.record.warnings.clone())
+        })
+    }
+
+    /// Seven others of 10 MiB may take half of what is left: 140 MiB.
+    #[test]
+    fn instances_are_cut_to_two_where_all_would_take_more_than_half_of_the_memory() {
+        let mib = 1 << 20;
+        assert_eq!(fitted(4, 10 * mib, 140 * mib), (4, vec![]));
+        let (cut, warnings) = fitted(4, 10 * mib, 140 * mib - 2);
+        let wanted =
+            "memory is short: 2 live servers per side instead of 4 (one takes 10 MiB, 139 MiB are left)";
+        assert_eq!((cut, warnings), (2, vec![wanted.to_owned()]));
+        assert_eq!(fitted(3, 10 * mib, 100 * mib), (3, vec![]), "five others");
+        assert_eq!(fitted(3, 10 * mib, 99 * mib).0, 2);
+        assert_eq!(fitted(2, 10 * mib, mib), (2, vec![]), "never fewer than two");
+        assert_eq!(fitted(1, 10 * mib, mib), (1, vec![]), "who asked for one has one");
+    }
+
+    #[test]
+    fn it_is_seen_once_whether_instances_fit() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            let mut side = SideArms {
+                spec: ArmSpec { setting: climber.standing.clone(), load: climber.plan.load.clone() },
+                arms: Vec::new(),
+            };
+            for left_bytes in [1 << 40, 1] {
+                climber.meter.memory = Memory { server_bytes: 1 << 20, left_bytes };
+                assert!(climber.open_one(&mut side).is_ok());
+            }
+            assert_eq!((climber.instances, climber.record.warnings.len()), (4, 0));
+            climber.close_side(side);
+        });
+    }
+
+    /// Planted faults: a gain without a risk must be worth one; one that is not kept anyway is called not worthwhile.
+    #[test]
+    fn a_gain_is_kept_from_what_its_risk_is_worth_on() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            climber.record.worthwhile_percent = Some(2.0);
+            let mut rung = climber.plan.rungs[0].clone();
+            let worth = |climber: &Climber<'_, Still>, rung: &Rung, effect, verdict| {
+                climber.worth_it(rung, effect, (verdict, "better".into()))
+            };
+            assert_eq!(
+                worth(climber, &rung, -0.1, RungVerdict::Kept).0,
+                RungVerdict::Kept,
+                "it risks nothing"
+            );
+            rung.risk = "lines may be lost".into();
+            assert_eq!(
+                worth(climber, &rung, -2.0, RungVerdict::Kept),
+                (RungVerdict::Kept, "better".to_owned())
+            );
+            let why = "better; below 2.0 % it is not worth its risk: lines may be lost".to_owned();
+            assert_eq!(worth(climber, &rung, -1.9, RungVerdict::Kept), (RungVerdict::NotWorthwhile, why));
+            let worse = (RungVerdict::Reverted, "better".to_owned());
+            assert_eq!(worth(climber, &rung, 1.0, RungVerdict::Reverted), worse);
+        });
+    }
+
+    #[test]
+    fn rungs_are_ordered_as_asked_and_left_out_where_nobody_named_them() {
+        let mut plan = plan(&["a=on", "b=on", "c=on", "d=on"]);
+        plan.rungs[3].only_named = true;
+        let ordered = |order, only: &[&str]| {
+            let only = only.iter().map(|id| (*id).to_owned()).collect();
+            on_a_climb(&plan, &Options { order, only, ..options() }, |climber| climber.order())
+        };
+        assert_eq!(ordered(Order::Given, &[]), [0, 1, 2]);
+        assert_eq!(ordered(Order::Reverse, &[]), [2, 1, 0]);
+        assert_eq!(ordered(Order::Reverse, &["d=on", "b=on"]), [3, 1]);
+        let mut shuffled = ordered(Order::Shuffle(2), &[]);
+        shuffled.sort_unstable();
+        assert_eq!(shuffled, [0, 1, 2]);
+    }
+
+    /// 240 pairs take 4 · 1.6 + 240 · 0.064 = 21.76 s; two rungs have 43.52 s of the seventy that rungs have.
+    #[test]
+    fn time_is_short_where_not_every_possible_rung_has_all_of_its_pairs() {
+        let mut plan = plan(&["a=on", "b=on", "c=on"]);
+        plan.rungs[2].impossible = Some("no such device".into());
+        on_a_climb(&plan, &options(), |climber| {
+            climber.pace = Pace::default();
+            for (left_ns, wanted) in [(43_520_000_000, false), (43_519_999_998, true), (0, true)] {
+                climber.meter.now_ns = 70 * SECOND - left_ns;
+                assert_eq!(climber.time_is_short(), wanted, "{left_ns}");
+            }
+            climber.meter.now_ns = 90 * SECOND;
+            assert!(climber.time_is_short(), "there is none");
+        });
+    }
+
+    #[test]
+    fn a_step_gives_up_where_others_need_its_time_only() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            assert_eq!(climber.live_rule(false), Rule::QUICK);
+            assert_eq!(climber.live_rule(true), step_rule(Schedule::LivePairs));
+            assert!(climber.live_rule(true).hopeless.is_some());
+        });
+    }
+
+    /// Planted faults: what trials of another metric showed counts, or nothing of them does.
+    #[test]
+    fn starts_differ_as_trials_of_the_same_metric_showed() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            assert_eq!(climber.between(Metric::CpuPerRequest), Between::pooled(&[]));
+            let pairs: Vec<(u32, u64, u64)> = (0..40)
+                .map(|at| (at / 10, 6_000, 6_000 + 100 * u64::from(at / 10) + u64::from(at % 2)))
+                .collect();
+            let trial = crate::climb::still::trial(&pairs);
+            let spread = dyno_measure::estimate::spread_of_starts(Metric::CpuPerRequest, &trial.pairs);
+            let spread = spread.expect("four starts of ten pairs");
+            climber.spreads = vec![(Metric::P50, spread)];
+            assert_eq!(climber.between(Metric::CpuPerRequest), Between::pooled(&[]));
+            climber.spreads.push((Metric::CpuPerRequest, spread));
+            assert_eq!(climber.between(Metric::CpuPerRequest), Between::pooled(&[spread]));
+            assert_ne!(Between::pooled(&[spread]), Between::pooled(&[]));
+        });
+    }
+
+    #[test]
+    fn a_rung_has_its_own_load_or_the_plans_and_stands_while_it_is_kept() {
+        let mut plan = plan(&["a=on", "b=on"]);
+        plan.rungs[1].load = Some(LoadSpec { connections: 1, ..LoadSpec::default() });
+        on_a_climb(&plan, &options(), |climber| {
+            let connections = [0, 1].map(|at| climber.load_of(&plan.rungs[at]).connections);
+            assert_eq!(connections, [64, 1]);
+            tried(climber, 1, RungVerdict::NoDifference);
+            let kept = keep(climber, 0);
+            assert_eq!(climber.rung_of(kept.rung).id, "a=on", "by its place in the record");
+            assert!(climber.is_confirmed(&kept));
+            climber.record.rungs[kept.rung].attempt.verdict = RungVerdict::Unconfirmed;
+            assert!(!climber.is_confirmed(&kept));
+        });
+    }
+
+    #[test]
+    fn who_visits_a_server_closes_it_whatever_came_of_the_work() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            let spec = ArmSpec { setting: climber.standing.clone(), load: climber.plan.load.clone() };
+            let seen = climber.visited(&spec, |climber, _server| Ok(climber.meter.alive));
+            assert_eq!(seen, Ok(1));
+            let hung = Trouble::Hung { waited_ms: 1 };
+            assert_eq!(
+                climber.visited(&spec, |_climber, _server| Err::<(), _>(hung.clone())),
+                Err(hung.clone())
+            );
+            assert_eq!(climber.meter.alive, 0);
+            climber.missing("noise", "no time left for it");
+            let missing = &climber.record.not_measured[0];
+            assert_eq!((missing.what.as_str(), missing.why.as_str()), ("noise", "no time left for it"));
+        });
+    }
+}

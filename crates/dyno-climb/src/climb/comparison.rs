@@ -133,4 +133,41 @@ mod tests {
         comparison.check();
         let _ = comparison.by(Schedule::InTurn, Rule::QUICK);
     }
+
+    fn comparison(schedule: Schedule, rule: Rule) -> Comparison<Sides> {
+        let arms = Sides::apart([setting(), setting().with("spin", "on")]);
+        let load = LoadSpec { connections: 3, ..LoadSpec::default() };
+        Comparison { arms, schedule, rule, load }
+    }
+
+    /// Planted faults: a schedule that goes with another basis, blocks that are short where work comes in bursts.
+    #[test]
+    fn each_schedule_has_its_basis_and_its_blocks() {
+        for (schedule, rule, length) in [
+            (Schedule::LivePairs, Rule::QUICK, Length::Short),
+            (Schedule::LongPairs, Rule::QUICK.by_totals(), Length::Long),
+            (Schedule::InTurn, Rule::QUICK.by_instances(), Length::Long),
+        ] {
+            let one = comparison(Schedule::LivePairs, Rule::QUICK).by(schedule, rule);
+            assert_eq!((one.schedule, one.rule, one.length()), (schedule, rule, length));
+            let spec = one.spec(&setting());
+            assert_eq!((spec.setting, spec.load.connections), (setting(), 3), "the load goes with it");
+        }
+    }
+
+    #[test]
+    fn a_rule_may_look_once_and_never_first_after_it_looked_last() {
+        comparison(Schedule::LivePairs, Rule::once(30, 2.5)).check();
+        let turned_round = Rule { first: 31, ..Rule::once(30, 2.5) };
+        let checked = std::panic::catch_unwind(|| comparison(Schedule::LivePairs, turned_round).check());
+        assert!(checked.is_err(), "{turned_round:?}");
+    }
+
+    #[test]
+    fn a_toggled_dial_is_told_and_sides_apart_have_none() {
+        let sides = [setting(), setting().with("spin", "on")];
+        assert_eq!(Sides::toggled(sides.clone(), "spin").toggles(), Some("spin"));
+        let apart = Sides::apart(sides.clone());
+        assert_eq!((apart.toggles(), apart.settings()), (None, &sides));
+    }
 }

@@ -552,3 +552,410 @@ fn once(schedule: Schedule, pairs: usize) -> Rule {
         Schedule::InTurn => Rule::once(pairs.clamp(IN_TURN.first, IN_TURN.last), CONFIRM_Z).by_instances(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::climb::still::{
+        SECOND, Still, keep, measured, needs, on_a_climb, options, plan, trial, tried,
+    };
+    use crate::load::LoadSpec;
+    use dyno_measure::judge::{Basis, End, Estimate, Veto};
+    use dyno_measure::units::percent_of_log;
+
+    fn estimate(log_ratio: f64, error: f64, half_width: f64) -> Estimate {
+        Estimate { log_ratio, error, half_width, n: 40 }
+    }
+
+    /// Read as −5 % (log) give or take two.
+    fn judgement(verdict: Verdict, veto: Option<Veto>) -> Judgement {
+        let estimate = estimate(-0.05, 0.008, 0.02);
+        Judgement { verdict, estimate, end: End::Answered, veto, basis: Basis::Pairs }
+    }
+
+    fn interval(log_ratio: f64, half_width: f64) -> [f64; 2] {
+        [log_ratio - half_width, log_ratio + half_width].map(percent_of_log)
+    }
+
+    /// Half widths of 0.0306 are errors of 0.01. An effect of 0.05 is taken for 0.04, and is seen with 2.5 and again with 2.33
+    /// errors in (4.83 · 0.01 / 0.04)² = 1.458 times as many pairs.
+    #[test]
+    fn a_confirmation_wants_as_many_pairs_as_show_the_effect_again() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            let slot = tried(climber, 0, RungVerdict::Kept);
+            let attempt = &mut climber.record.rungs[slot].attempt;
+            attempt.pairs = 100;
+            let mut wanted = |interval_percent| {
+                attempt.interval_percent = interval_percent;
+                pairs_to_see_again(attempt)
+            };
+            for log_ratio in [-0.05, 0.05] {
+                assert_eq!(wanted(Some(interval(log_ratio, 0.030_6))), Some(146), "{log_ratio}");
+            }
+            assert_eq!(
+                wanted(Some(interval(-0.03, 0.030_6))),
+                Some(584),
+                "an effect of two errors: 5.83 times"
+            );
+            assert_eq!(wanted(Some(interval(-0.009, 0.030_6))), None, "nothing is left of it");
+            assert_eq!(wanted(Some([0.0, 0.0])), None, "there never was any");
+            assert_eq!(wanted(None), None);
+        });
+    }
+
+    fn waiting(schedule: Schedule, wanted: Option<usize>) -> Waiting {
+        let kept = Kept { rung: 0, turned: Vec::new(), pair_ns: 64_000_000 };
+        Waiting { kept, settings: [Setting::default(), Setting::default()], schedule, wanted }
+    }
+
+    /// Pairs of 64 ms that pay a sixtieth of an opening of 1.6 s; long ones, nine times as long, that pay a twentieth; turns of
+    /// 1.5 s.
+    #[test]
+    fn each_schedule_has_its_pairs_within_its_bounds_and_what_they_take() {
+        let pace = Pace::default();
+        for (schedule, each_ns, pairs) in [
+            (Schedule::LivePairs, [64_000_000, 90_666_666], [(1, 120), (120, 120), (200, 200), (481, 480)]),
+            (Schedule::LongPairs, [576_000_000, 656_000_000], [(1, 20), (20, 20), (50, 50), (121, 120)]),
+            (Schedule::InTurn, [1_500_000_000; 2], [(1, 20), (20, 20), (50, 50), (69, 68)]),
+        ] {
+            for (wanted, asked) in pairs {
+                let one = waiting(schedule, Some(wanted));
+                assert_eq!(
+                    (one.pairs(), one.pair_ns(&pace), one.each_ns(&pace)),
+                    (asked, each_ns[0], each_ns[1])
+                );
+                assert_eq!(one.takes_ns(&pace), asked as u64 * each_ns[1], "{schedule:?}");
+            }
+            let most = pairs[3].1;
+            assert_eq!(waiting(schedule, None).pairs(), most, "{schedule:?}: no number would do");
+        }
+        let mut at_once = waiting(Schedule::LivePairs, None);
+        at_once.kept.pair_ns = 0;
+        assert_eq!(at_once.pair_ns(&pace), 1, "what takes no time is not divided by");
+    }
+
+    /// Of 88 s for confirmations 24.8 are left beside two openings.
+    #[test]
+    fn the_first_that_waits_gets_what_it_wants_or_its_share_by_weight() {
+        let wants = |wanted| waiting(Schedule::LivePairs, Some(wanted));
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            let mut allotted = |now_s: u64, waiting: &[Waiting]| {
+                climber.meter.now_ns = now_s * SECOND;
+                climber.allotted(waiting)
+            };
+            // Two alike have 12.4 s each, of 90.7 ms a pair, although they want 120 only.
+            assert_eq!(allotted(60, &[wants(120), wants(120)]), 136);
+            // Beside a large one its weight is a fifth (4.96 s), and an equal share holds all that it wants.
+            assert_eq!(allotted(60, &[wants(120), wants(480)]), 120);
+            // The large one first: four fifths (19.8 s) are more than an equal share.
+            assert_eq!(allotted(60, &[wants(480), wants(120)]), 218);
+            // Eight seconds later the equal share of 8.4 s is all that it gets.
+            assert_eq!(allotted(68, &[wants(120), wants(480)]), 92);
+            assert_eq!(allotted(90, &[wants(120)]), PAIRS_MIN, "where no time is left");
+            assert_eq!(allotted(0, &[wants(480)]), PAIRS_MAX);
+            assert_eq!(allotted(90, &[waiting(Schedule::LongPairs, None)]), BURSTY.first);
+            assert_eq!(allotted(90, &[waiting(Schedule::InTurn, None)]), IN_TURN.first);
+            assert_eq!(allotted(0, &[waiting(Schedule::LongPairs, None)]), BURSTY.last);
+            // 88 − 1.6 s hold 57 turns.
+            assert_eq!(allotted(0, &[waiting(Schedule::InTurn, None)]), 57);
+        });
+    }
+
+    /// 480 pairs of 90.666,666 ms and an opening each; where something works in bursts, twenty long pairs more (11.52 s).
+    #[test]
+    fn confirming_takes_what_all_that_was_kept_will_ask_for() {
+        on_a_climb(&plan(&["a=on", "b=on"]), &options(), |climber| {
+            assert_eq!(climber.confirming_ns(), 0);
+            keep(climber, 0);
+            let one_ns = 480 * 90_666_666 + 1_600_000_000;
+            assert_eq!(climber.confirming_ns(), one_ns);
+            keep(climber, 1);
+            assert_eq!(climber.confirming_ns(), 2 * one_ns);
+            let long = (Stage::Step, Schedule::LongPairs);
+            measured(climber, "b=on", long, Rule::QUICK.by_totals(), trial(&[]));
+            assert_eq!(climber.confirming_ns(), 2 * (one_ns + 11_520_000_000));
+            // The one that was measured so asks for 120 long pairs.
+            climber.record.rungs[1].attempt.trial = Some("b=on".into());
+            assert_eq!(climber.confirming_ns(), one_ns + 11_520_000_000 + 120 * 656_000_000);
+        });
+    }
+
+    /// ln 1.01 = 0.00995, and 1.645 · 0.002 = 0.00329.
+    #[test]
+    fn harm_is_excluded_where_its_worst_is_not_worth_speaking_of() {
+        let harmless = |log_ratio, error, veto| {
+            let estimate = estimate(log_ratio, error, 0.1);
+            is_harmless(&Judgement { estimate, ..judgement(Verdict::NoDifference, veto) })
+        };
+        assert!(harmless(0.006_6, 0.002, None) && !harmless(0.006_7, 0.002, None));
+        assert!(harmless(-0.5, 0.1, None) && !harmless(-0.1, 0.1, None));
+        assert!(!harmless(-0.5, 0.0, None), "without a spread nothing is excluded");
+        assert!(!harmless(-0.5, 0.002, Some(Veto::Tail { percent: 30.0 })));
+    }
+
+    #[test]
+    fn one_look_is_taken_at_as_many_pairs_as_a_schedule_can_use() {
+        let shape = |schedule, pairs| {
+            let rule = once(schedule, pairs);
+            assert!(rule.first == rule.last && rule.z == CONFIRM_Z, "{rule:?}");
+            (rule.last, rule.basis)
+        };
+        for pairs in [20, 77, 480] {
+            assert_eq!(shape(Schedule::LivePairs, pairs), (pairs, Basis::Pairs));
+        }
+        for (pairs, long, turns) in [(5, 20, 12), (40, 40, 40), (100, 100, 68), (500, 120, 68)] {
+            assert_eq!(shape(Schedule::LongPairs, pairs), (long, Basis::Totals));
+            assert_eq!(shape(Schedule::InTurn, pairs), (turns, Basis::Instances));
+        }
+    }
+
+    fn setting(text: &str) -> Setting {
+        let words = text.split(' ').filter_map(|word| word.split_once('='));
+        words.fold(Setting::default(), |setting, (dial, value)| setting.with(dial, value))
+    }
+
+    #[test]
+    fn proofs_tell_the_sides_apart_where_the_rung_stands_on_the_one_alone() {
+        let rung = plan(&["a=on"]).rungs.remove(0);
+        let stand = |back: &str, with: &str| {
+            let (arms, load) = (Sides::apart([setting(back), setting(with)]), LoadSpec::default());
+            let (schedule, rule) = (Schedule::LivePairs, once(Schedule::LivePairs, 30));
+            settings_stand(&rung, &Comparison { arms, schedule, rule, load })
+        };
+        assert!(stand("a=off", "a=on"));
+        assert!(!stand("a=on", "a=on") && !stand("a=off", "a=more") && !stand("a=on", "a=more"));
+    }
+
+    #[test]
+    fn a_live_dial_is_toggled_where_it_alone_is_turned_back() {
+        let toggles = |in_place: bool, back: &str, with: &str| {
+            on_a_climb(&plan(&["a=on", "b=on"]), &options(), |climber| {
+                let mut rung = climber.plan.rungs[0].clone();
+                rung.in_place = in_place;
+                let sides = climber.confirming_sides(&rung, [setting(back), setting(with)]);
+                assert_eq!(sides.settings(), &[setting(back), setting(with)]);
+                sides.toggles().map(str::to_owned)
+            })
+        };
+        assert_eq!(toggles(true, "a=off b=on", "a=on b=on").as_deref(), Some("a"));
+        assert_eq!(toggles(false, "a=off b=on", "a=on b=on"), None);
+        assert_eq!(toggles(true, "a=off b=off", "a=on b=on"), None, "another dial goes back with it");
+        assert_eq!(toggles(true, "a=on b=off", "a=on b=on"), None, "it stands still");
+    }
+
+    fn told(seen: Result<Seen, ClimbError>) -> String {
+        match seen {
+            Ok(Seen::Again) => "again".into(),
+            Ok(Seen::Not(read, why)) => format!("not {read:.3}: {why}"),
+            Ok(Seen::Untold(why)) => format!("untold: {why}"),
+            Ok(Seen::Refused(verdict, why)) => format!("{}: {why}", verdict.words()),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Planted faults: what could not be told is refused, or what was refused is only not told; the side before is blamed.
+    #[test]
+    fn each_end_of_a_confirmation_says_what_it_means_for_the_rung() {
+        let died = || Trouble::Died { status: "exit status: 1".into(), stderr_tail: String::new() };
+        let lost = || Trouble::ClockLost { why: "it spins".into() };
+        let again = "could not be measured again: ";
+        let made = "turned back on fresh data it made -6.8 to -3.0 %";
+        let tail = Some(Veto::Tail { percent: 30.0 });
+        let cases = [
+            (
+                Outcome::Trouble(Side::B, died()),
+                format!("unconfirmed: {again}the server died: exit status: 1"),
+            ),
+            (
+                Outcome::Trouble(Side::A, died()),
+                format!("untold: {again}without the change, the server died: exit status: 1"),
+            ),
+            (
+                Outcome::Trouble(Side::B, lost()),
+                format!("untold: {again}the server's CPU clock cannot be read: it spins"),
+            ),
+            (Outcome::Trouble(Side::B, Trouble::Interrupted), "cut short".into()),
+            (Outcome::OutOfTime("late".into()), format!("untold: {again}late")),
+            (Outcome::Unmeasured("no clock".into()), format!("untold: {again}no clock")),
+            (Outcome::Bursty, format!("untold: {again}it works in bursts")),
+            (
+                Outcome::NotApplied("not in force".into()),
+                "unconfirmed: when it was measured again: not in force".into(),
+            ),
+            (Outcome::Judged(judgement(Verdict::Better, None)), "again".into()),
+            (
+                Outcome::Judged(judgement(Verdict::Better, tail)),
+                format!("unconfirmed: {made}, but p99 grew by 30 %"),
+            ),
+            (
+                Outcome::Judged(judgement(Verdict::Worse, tail)),
+                format!("unconfirmed: {made}, but p99 grew by 30 %"),
+            ),
+            (
+                Outcome::Judged(judgement(Verdict::NoDifference, None)),
+                format!("not -0.050: {made}: not confirmed"),
+            ),
+        ];
+        for (outcome, wanted) in cases {
+            on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+                let kept = keep(climber, 0);
+                let confirming = (Stage::LeaveOneOut, Schedule::LivePairs);
+                let at = measured(climber, "x", confirming, Rule::QUICK, trial(&[]));
+                climber.record.rungs[0].leave_one_out_beside = vec!["gone".into()];
+                let is_judged = matches!(outcome, Outcome::Judged(_));
+                assert_eq!(told(climber.conclude(&kept, Some(at), outcome)), wanted);
+                let rung = &climber.record.rungs[0];
+                assert_eq!(rung.leave_one_out.map(|effect| effect.pairs), is_judged.then_some(40));
+                assert_eq!(rung.leave_one_out_trial.is_some(), is_judged);
+                assert_eq!(rung.leave_one_out_beside.is_empty(), is_judged, "it was measured anew");
+            });
+        }
+    }
+
+    #[test]
+    fn a_gain_that_is_not_worth_its_risk_any_more_is_refused() {
+        let mut plan = plan(&["a=on"]);
+        plan.rungs[0].risk = "lines may be lost".into();
+        on_a_climb(&plan, &options(), |climber| {
+            let kept = keep(climber, 0);
+            let confirming = (Stage::LeaveOneOut, Schedule::LivePairs);
+            let at = measured(climber, "x", confirming, Rule::QUICK, trial(&[]));
+            climber.record.worthwhile_percent = Some(6.0);
+            let outcome = Outcome::Judged(judgement(Verdict::Better, None));
+            let why = "turned back on fresh data it made -6.8 to -3.0 %; below 6.0 % it is not worth its risk: lines may be lost";
+            assert_eq!(told(climber.conclude(&kept, Some(at), outcome)), format!("not worthwhile: {why}"));
+        });
+    }
+
+    /// `b` stands on `a`; `c` by itself; `d` is for a load of its own.
+    fn four(test: impl FnOnce(&mut Climber<'_, Still>, [Kept; 4])) {
+        let mut plan = plan(&["a=on", "b=on", "c=on", "d=on"]);
+        plan.rungs[1].needs = needs("a=on");
+        on_a_climb(&plan, &options(), |climber| {
+            let kept = [0, 1, 2, 3].map(|at| keep(climber, at));
+            climber.record.rungs[3].attempt.own_load = true;
+            test(climber, kept);
+        });
+    }
+
+    #[test]
+    fn the_setting_is_that_of_what_is_confirmed_and_stands_on_its_ground() {
+        four(|climber, _| {
+            assert_eq!(climber.confirmed_setting(), setting("a=on b=on c=on d=off"));
+            climber.record.rungs[1].leave_one_out = Some(Effect::default());
+            climber.record.rungs[1].leave_one_out_trial = Some("x".into());
+            climber.record.rungs[0].attempt.verdict = RungVerdict::Unconfirmed;
+            assert_eq!(climber.confirmed_setting(), setting("a=off b=off c=on d=off"));
+            let rung = &climber.record.rungs[1];
+            assert_eq!(rung.attempt.verdict, RungVerdict::Unconfirmed);
+            assert_eq!(rung.attempt.why, "turned back with a=on, on which it stands");
+            assert_eq!((rung.leave_one_out, rung.leave_one_out_trial.as_deref()), (None, None));
+            assert_eq!(climber.record.rungs[2].attempt.verdict, RungVerdict::Kept);
+        });
+    }
+
+    #[test]
+    fn what_was_reached_before_holds_all_but_what_was_refused_since() {
+        four(|climber, _| {
+            climber.record.rungs[2].attempt.verdict = RungVerdict::Unconfirmed;
+            assert_eq!(climber.unconfirmed_setting(), setting("a=on b=on c=on d=off"));
+            climber.refused = vec![2];
+            assert_eq!(climber.unconfirmed_setting(), setting("a=on b=on c=off d=off"));
+            climber.refused = vec![0];
+            assert_eq!(
+                climber.unconfirmed_setting(),
+                setting("a=off b=off c=on d=off"),
+                "its ground is gone"
+            );
+        });
+    }
+
+    #[test]
+    fn what_was_confirmed_beside_a_rung_that_leaves_says_so() {
+        four(|climber, [_, _, c, _]| {
+            climber.record.rungs[0].leave_one_out = Some(Effect::default());
+            climber.record.rungs[2].leave_one_out = Some(Effect::default());
+            climber.leave(&c, RungVerdict::Unconfirmed, "it was not seen again".into());
+            let rungs = &climber.record.rungs;
+            assert_eq!(rungs[2].attempt.verdict, RungVerdict::Unconfirmed);
+            assert_eq!(rungs[2].attempt.why, "it was not seen again");
+            let beside: Vec<usize> = rungs.iter().map(|rung| rung.leave_one_out_beside.len()).collect();
+            assert_eq!(beside, [1, 0, 0, 0], "it was measured, and stays");
+            assert_eq!(rungs[0].leave_one_out_beside, ["c=on"]);
+            assert_eq!(climber.standing, setting("a=on b=on c=off d=off"));
+        });
+    }
+
+    #[test]
+    fn a_rung_that_waits_is_compared_with_the_setting_without_it() {
+        four(|climber, kept| {
+            climber.standing = climber.confirmed_setting();
+            let settings = |one: &Kept| climber.waits(one).settings.map(|setting| setting.words().join(" "));
+            assert_eq!(settings(&kept[0]), ["a=off b=off c=on d=off", "a=on b=on c=on d=off"]);
+            assert_eq!(settings(&kept[2]), ["a=on b=on c=off d=off", "a=on b=on c=on d=off"]);
+            // The setting goes on without it: there it stands for its own comparison.
+            assert_eq!(settings(&kept[3]), ["a=on b=on c=on d=off", "a=on b=on c=on d=on"]);
+            assert_eq!(climber.waits(&kept[0]).schedule, Schedule::LivePairs);
+        });
+    }
+
+    /// Planted fault: an interval that reaches zero is taken for a gain that was seen.
+    #[test]
+    fn a_climb_that_ends_early_keeps_what_was_seen_again_only() {
+        four(|climber, _| {
+            let seen = |high| Some(Effect { interval_percent: [-3.0, high], ..Effect::default() });
+            for (slot, effect) in [(0, seen(-0.1)), (1, seen(0.0)), (2, None)] {
+                climber.record.rungs[slot].leave_one_out = effect;
+            }
+            climber.record.rungs[3].attempt.verdict = RungVerdict::Reverted;
+            climber.end_early();
+            let verdicts: Vec<RungVerdict> =
+                climber.record.rungs.iter().map(|rung| rung.attempt.verdict).collect();
+            let [kept, unconfirmed] = [RungVerdict::Kept, RungVerdict::Unconfirmed];
+            assert_eq!(verdicts, [kept, unconfirmed, unconfirmed, RungVerdict::Reverted]);
+            assert!(climber.record.rungs[2].attempt.why.contains("before it was seen again"));
+        });
+    }
+
+    /// The total must begin after 91 s; a look of twenty pairs takes 2.88 s, and twelve turns 18.
+    #[test]
+    fn a_confirmation_is_begun_while_a_look_fits_before_the_total() {
+        let confirmed = |schedule, now_ns| {
+            on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+                let kept = keep(climber, 0);
+                climber.meter.now_ns = now_ns;
+                let one = Waiting { schedule, ..climber.waits(&kept) };
+                told(climber.confirm(one, 30, "confirming"))
+            })
+        };
+        for (schedule, look_ns) in [(Schedule::LivePairs, 2_880_000_000), (Schedule::InTurn, 18 * SECOND)] {
+            let latest_ns = 91 * SECOND - look_ns;
+            let seen = confirmed(schedule, latest_ns);
+            assert!(
+                seen.starts_with("not 0.000: turned back on fresh data it made "),
+                "{schedule:?}: {seen}"
+            );
+            let late = confirmed(schedule, latest_ns + 1);
+            assert_eq!(late, "untold: could not be measured again: no time was left for it", "{schedule:?}");
+        }
+    }
+
+    /// Thirty pairs take 3.52 s.
+    #[test]
+    fn a_rung_with_a_load_of_its_own_is_for_that_load_where_no_time_is_left_for_the_plans() {
+        let mut plan = plan(&["a=on"]);
+        plan.rungs[0].load = Some(LoadSpec { connections: 1, ..LoadSpec::default() });
+        let checked = |now_ns| {
+            on_a_climb(&plan, &options(), |climber| {
+                let kept = keep(climber, 0);
+                climber.meter.now_ns = now_ns;
+                assert_eq!(climber.check_under_the_plans_load(&kept, 30, "confirming"), Ok(()));
+                let rung = &climber.record.rungs[0];
+                (rung.plan_load.is_some(), rung.attempt.own_load, climber.standing.get("a").to_owned())
+            })
+        };
+        let latest_ns = 91 * SECOND - 3_520_000_000;
+        assert_eq!(checked(latest_ns), (true, false, "on".to_owned()), "nothing speaks against it");
+        assert_eq!(checked(latest_ns + 1), (false, true, "off".to_owned()));
+    }
+}

@@ -91,3 +91,66 @@ impl<M: Look> Climber<'_, M> {
         self.record.profiles.retain(|earlier| earlier.rung != rung.id);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::climb::options::Options;
+    use crate::climb::still::{Still, on_a_climb, options, plan, tried};
+    use dyno_record::climb::RungVerdict;
+
+    fn of(rung: &str, side: Side) -> SideProfile {
+        SideProfile { rung: rung.into(), side, profile: Profile::default() }
+    }
+
+    fn looked_at(climber: &Climber<'_, Still>) -> Vec<(String, Side)> {
+        climber.record.profiles.iter().map(|one| (one.rung.clone(), one.side)).collect()
+    }
+
+    /// Planted faults: who did not ask gets profiles, or a try without figures is explained.
+    #[test]
+    fn sides_are_looked_at_where_it_was_asked_for_and_there_are_figures() {
+        for (profiles, effect_percent, wanted) in [
+            (Profiles::Sides, Some(-5.0), true),
+            (Profiles::Sides, None, false),
+            (Profiles::None, Some(-5.0), false),
+        ] {
+            on_a_climb(&plan(&["a=on"]), &Options { profiles, ..options() }, |climber| {
+                tried(climber, 0, RungVerdict::NoDifference);
+                climber.record.rungs[0].attempt.effect_percent = effect_percent;
+                let attempt = climber.record.rungs[0].attempt.clone();
+                assert_eq!(climber.wants_look(&attempt), wanted, "{profiles:?} {effect_percent:?}");
+            });
+        }
+    }
+
+    #[test]
+    fn one_side_alone_is_not_kept_and_an_earlier_look_is_forgotten() {
+        on_a_climb(&plan(&["a=on", "b=on"]), &options(), |climber| {
+            climber.record.profiles = vec![of("a=on", Side::A), of("b=on", Side::B), of("a=on", Side::B)];
+            let rung = climber.plan.rungs[0].clone();
+            climber.keep_looks(&rung, [Some(Profile::default()), None]);
+            assert_eq!(looked_at(climber), [("b=on".to_owned(), Side::B)]);
+        });
+    }
+
+    #[test]
+    fn what_all_profiles_lack_is_said_once_and_what_cannot_be_had_is_missing() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            let lacks = |words: &[&str]| {
+                let warnings = words.iter().map(|word| (*word).to_owned()).collect();
+                Profile { warnings, ..Profile::default() }
+            };
+            climber.warn_of(&lacks(&["no symbols"]));
+            climber.warn_of(&lacks(&["no symbols", "no kernel"]));
+            assert_eq!(climber.record.warnings, ["profiles: no symbols", "profiles: no kernel"]);
+            let rung = climber.plan.rungs[0].clone();
+            let spec =
+                crate::meter::ArmSpec { setting: climber.standing.clone(), load: climber.plan.load.clone() };
+            let seen = climber.visited(&spec, |climber, arm| Ok(climber.seen(&rung, arm).is_some()));
+            assert_eq!(seen, Ok(false));
+            let missing = &climber.record.not_measured[0];
+            assert_eq!((missing.what.as_str(), missing.why.as_str()), ("profile of a=on", "it does nothing"));
+        });
+    }
+}

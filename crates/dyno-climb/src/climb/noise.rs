@@ -169,3 +169,87 @@ impl<M: Meter> Climber<'_, M> {
 fn at_start(trouble: Trouble) -> ClimbError {
     if trouble.ends_the_climb() { ClimbError::Ended(trouble) } else { ClimbError::Start(trouble) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::climb::options::Options;
+    use crate::climb::still::{SECOND, on_a_climb, options, plan};
+    use crate::climb::time::Pace;
+
+    /// Planted faults: the smaller of the two, or what was asked for only where it is more.
+    #[test]
+    fn a_gain_is_worth_what_was_asked_for_or_what_can_be_seen() {
+        let worthwhile = |asked, visible| {
+            let options = Options { worthwhile_percent: asked, ..options() };
+            on_a_climb(&plan(&["a=on"]), &options, |climber| climber.worthwhile(visible))
+        };
+        for (asked, visible, wanted) in [
+            (None, None, 1.0),
+            (None, Some(0.4), 1.0),
+            (None, Some(2.1), 2.1),
+            (Some(0.0), Some(2.1), 0.0),
+            (Some(4.0), Some(2.1), 4.0),
+            (Some(4.0), None, 4.0),
+        ] {
+            assert_eq!(worthwhile(asked, visible), wanted, "{asked:?} {visible:?}");
+        }
+    }
+
+    /// A quarter of a hundred seconds, or one look; rungs must be done after seventy.
+    #[test]
+    fn noise_has_a_quarter_of_the_time_or_that_of_one_look() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            for (now_s, look_s, wanted_s) in [(0, 1, 25), (24, 1, 25), (24, 5, 29), (24, 60, 70), (80, 1, 70)]
+            {
+                climber.meter.now_ns = now_s * SECOND;
+                let deadline_s = climber.noise_deadline_ns(look_s * SECOND) / SECOND;
+                assert_eq!(deadline_s, wanted_s, "{look_s} s at {now_s} s");
+            }
+        });
+    }
+
+    #[test]
+    fn trouble_at_the_start_is_the_starts_but_for_what_ends_every_climb() {
+        let died = Trouble::Died { status: "exit status: 1".into(), stderr_tail: String::new() };
+        assert_eq!(at_start(died.clone()), ClimbError::Start(died));
+        for trouble in [Trouble::Interrupted, Trouble::Lost("the keeper is gone".into())] {
+            assert_eq!(at_start(trouble.clone()), ClimbError::Ended(trouble));
+        }
+    }
+
+    /// Planted faults: what other rungs take is not kept for them, or starts that differ are not seen to hide effects.
+    #[test]
+    fn more_rungs_and_starts_that_differ_more_hide_more() {
+        let visible = |steps: &[&str], variance: f64| {
+            on_a_climb(&plan(steps), &options(), |climber| {
+                climber.pace = Pace::default();
+                climber.visible(Between { variance, error: variance / 10.0 }, 0.002_5)
+            })
+        };
+        let one: &[&str] = &["a=on"];
+        let eight: &[&str] = &["a=on", "b=on", "c=on", "d=on", "e=on", "f=on", "g=on", "h=on"];
+        let (calm, crowded, wild) = (visible(one, 1e-6), visible(eight, 1e-6), visible(one, 1e-4));
+        assert!(0.005 < calm && calm < crowded && calm < wild, "{calm} {crowded} {wild}");
+        assert!(crowded < 0.1 && wild < 0.1, "{crowded} {wild}");
+    }
+
+    /// A start that is like itself has no noise to speak of; it is told with its trial.
+    #[test]
+    fn noise_is_told_with_what_it_was_read_from() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            assert_eq!(climber.noise(), Ok(()));
+            let noise = climber.record.noise.clone().expect("it was measured");
+            assert_eq!((noise.tries, noise.trial.as_deref(), noise.aa_percent), (1, Some("noise"), 0.0));
+            // A tenth of a hundred seconds, at 64 ms a pair.
+            assert_eq!(noise.pairs, 156);
+            assert!(noise.starts_percent.is_some(), "its servers were alive side by side");
+            let trial = &climber.record.series.trials[0];
+            assert_eq!(
+                (trial.stage, trial.schedule, trial.rung.as_deref()),
+                (Stage::Noise, Schedule::LivePairs, None)
+            );
+            assert_eq!(climber.record.worthwhile_percent, Some(noise.visible_percent.max(1.0)));
+        });
+    }
+}

@@ -82,6 +82,7 @@ impl<M: Meter> Climber<'_, M> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::climb::still::{on_a_climb, options, plan};
     use dyno_measure::series::Pair;
 
     /// Twenty pairs, A's with these CPU times outside its blocks, ms, beside 25 within each.
@@ -106,5 +107,68 @@ mod tests {
         assert!(share(&[90, 60], Basis::Totals), "totals set nothing aside");
         assert!(share(&[20; 5], Basis::Pairs), "a timer of 20 ms once a second is in every fourth pair");
         assert!(share(&[2; 20], Basis::Pairs), "a poller is in all of them");
+    }
+
+    /// Shares of both sides, percent, of pairs that burnt these outside of 25 ms within, ms.
+    fn shares(off_ms: &[(u64, u64)], basis: Basis) -> [f64; 2] {
+        let block = |ms: u64| Block {
+            cpu_in_ns: 25_000_000,
+            cpu_off_ns: ms * 1_000_000,
+            replies: 1,
+            ..Block::default()
+        };
+        let pair = |(a, b): &(u64, u64)| Pair { first: Side::A, instance: 0, a: block(*a), b: block(*b) };
+        off_block_percent(&Trial { pairs: off_ms.iter().map(pair).collect(), ..Trial::default() }, basis)
+    }
+
+    /// Of twenty pairs the two that burnt most are left out, on each side its own: 18 of 18 · 26 ms. In totals all of them
+    /// count: 168 of 668 ms.
+    #[test]
+    fn one_pair_in_ten_may_be_chance_where_a_trimmed_mean_judges() {
+        let mut off_ms = vec![(1, 0); 20];
+        (off_ms[3].0, off_ms[7].0, off_ms[9].1) = (50, 100, 25);
+        let [a, b] = shares(&off_ms, Basis::Pairs);
+        assert!((a - 100.0 / 26.0).abs() < 1e-9 && b == 0.0, "{a} {b}");
+        for basis in [Basis::Totals, Basis::Instances] {
+            let [a, b] = shares(&off_ms, basis);
+            assert!((a - 100.0 * 168.0 / 668.0).abs() < 1e-9, "{a}");
+            assert!((b - 100.0 * 25.0 / 525.0).abs() < 1e-9, "{b}");
+        }
+        // Of nineteen one: 50 and 17 are left, of 18 · 25 and as much.
+        let [a, _] = shares(&off_ms[..19], Basis::Pairs);
+        assert!((a - 100.0 * 67.0 / 517.0).abs() < 1e-9, "{a}");
+        let [few, _] = shares(&off_ms[..9], Basis::Pairs);
+        assert!(few > 37.0, "of nine none: {few}");
+    }
+
+    #[test]
+    fn it_is_looked_at_after_every_twenty_pairs_and_five_percent_are_not_too_much() {
+        let pair = Pair { first: Side::A, instance: 0, a: Block::default(), b: Block::default() };
+        let looks =
+            |pairs: &usize| is_off_block_look(&Trial { pairs: vec![pair; *pairs], ..Trial::default() });
+        assert_eq!((0..=60).filter(looks).collect::<Vec<_>>(), [20, 40, 60]);
+        assert_eq!([5.0, 5.000_1].map(too_much), [false, true]);
+        assert_eq!(off_block_words(12.4), "12 % of a server's CPU was burnt outside its own blocks");
+    }
+
+    /// Planted faults: the side that burns less is marked, or the smaller share is told, or each is warned of.
+    #[test]
+    fn the_sides_that_burn_are_marked_and_the_first_is_warned_of() {
+        on_a_climb(&plan(&["a=on", "b=on"]), &options(), |climber| {
+            let start = climber.standing.clone();
+            let [a, b] = ["a", "b"].map(|dial| start.with(dial, "on"));
+            assert_eq!(climber.mark_sides(&[start.clone(), a.clone()], [5.0, 4.0]), None);
+            assert!(climber.record.warnings.is_empty() && !climber.burns([&start, &a]));
+            assert_eq!(climber.mark_sides(&[start.clone(), a.clone()], [5.0, 7.0]), Some(7.0));
+            assert!(climber.burns([&a]) && climber.burns([&start, &a]) && !climber.burns([&start]));
+            assert!(
+                climber.record.warnings[0].starts_with("7 % of a server's CPU"),
+                "{:?}",
+                climber.record.warnings
+            );
+            assert_eq!(climber.mark_sides(&[a.clone(), b.clone()], [9.0, 6.0]), Some(9.0));
+            assert_eq!(climber.burning, [a, b], "each once");
+            assert_eq!(climber.record.warnings.len(), 1);
+        });
     }
 }

@@ -348,6 +348,8 @@ fn too_many_invalid(trial: &Trial, slow: Option<(Side, u64)>) -> Option<Outcome>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::climb::rules::step_rule;
+    use crate::climb::still::{measured, on_a_climb, options, plan, trial};
     use dyno_measure::series::Block;
 
     /// Planted fault: whatever makes a pair invalid, its clock is blamed.
@@ -366,5 +368,136 @@ mod tests {
         assert_eq!(why(&pair(160, 170)), (Some(Side::A), slow.to_owned()));
         assert_eq!(why(&pair(500, 500)), (None, "4 of 4 pairs had no clock".to_owned()));
         assert!(too_many_invalid(&Trial::new(Metric::CpuPerRequest), Some((Side::A, 1))).is_none());
+    }
+
+    fn block(replies: u64, cpu_in_ns: u64) -> Block {
+        Block { replies, cpu_in_ns, wall_ns: 1_600_000_000, p50_ns: 1_000, ..Block::default() }
+    }
+
+    fn pair(a: Block, b: Block) -> Pair {
+        Pair { first: Side::A, instance: 0, a, b }
+    }
+
+    /// Planted faults: one side alone is asked, a clock that stood still is believed, the bound is crossed where it is reached.
+    #[test]
+    fn a_pair_is_valid_with_two_hundred_replies_and_a_clock_on_either_side() {
+        let (good, few, still) = (block(200, 1), block(199, 1), block(200, 0));
+        let valid = |a, b, metric| is_valid(&pair(a, b), metric);
+        assert!(valid(good, good, Metric::CpuPerRequest));
+        for (a, b) in [(few, good), (good, few), (still, good), (good, still)] {
+            assert!(!valid(a, b, Metric::CpuPerRequest), "{a:?} {b:?}");
+        }
+        assert!(valid(still, still, Metric::SecondsPerRequest), "another clock is asked");
+        let mut trial = Trial::new(Metric::CpuPerRequest);
+        let latencies = [Histogram::new(), Histogram::new()];
+        for one in [pair(good, good), pair(good, few), pair(good, good)] {
+            add(&mut trial, one, &latencies);
+        }
+        assert_eq!((trial.pairs.len(), trial.invalid_pairs), (2, 1));
+    }
+
+    /// 199 replies in 1.6 s are 124 a second, 160 are 100.
+    #[test]
+    fn the_slower_side_is_the_one_with_too_few_replies_a_second() {
+        let slow = |a, b| slower(&pair(block(a, 1), block(b, 1)));
+        assert_eq!(slow(200, 200), None);
+        assert_eq!(slow(199, 200), Some((Side::A, 124)));
+        assert_eq!(slow(200, 199), Some((Side::B, 124)));
+        assert_eq!(slow(199, 160), Some((Side::B, 100)));
+        assert_eq!(slow(160, 199), Some((Side::A, 100)));
+    }
+
+    /// Three are forgiven whatever their share, and from sixty pairs on one in twenty.
+    #[test]
+    fn three_invalid_pairs_are_forgiven_or_one_in_twenty() {
+        let cell = pair(block(200, 1), block(200, 1));
+        let too_many = |invalid_pairs: u64, pairs: usize| {
+            let pairs = vec![cell; pairs];
+            let trial = Trial { invalid_pairs, pairs, ..Trial::new(Metric::CpuPerRequest) };
+            match too_many_invalid(&trial, None) {
+                Some(Outcome::Unmeasured(why)) => Some(why),
+                Some(_) => panic!("nothing was slow"),
+                None => None,
+            }
+        };
+        for (invalid, pairs) in [(0, 0), (3, 0), (3, 5), (3, 57), (5, 95)] {
+            assert_eq!(too_many(invalid, pairs), None, "{invalid} beside {pairs}");
+        }
+        assert_eq!(too_many(4, 0).as_deref(), Some("4 of 4 pairs had no clock"));
+        assert_eq!(too_many(4, 75).as_deref(), Some("4 of 79 pairs had no clock"), "a twentieth of 79 is 3");
+        assert_eq!(too_many(4, 76), None);
+        assert_eq!(too_many(6, 94).as_deref(), Some("6 of 100 pairs had no clock"));
+    }
+
+    fn asked(stage: Stage, attempt: u32, rung: Option<&'static str>) -> Asked<'static> {
+        let (words, metric) = (["", ""], Metric::CpuPerRequest);
+        Asked { stage, attempt, rung, words, metric, until: Until::at(0) }
+    }
+
+    #[test]
+    fn a_trial_has_a_name_that_no_other_has() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            let mut named = |stage, attempt, rung| {
+                let id = climber.fresh_id(&asked(stage, attempt, rung));
+                let schedule = (stage, Schedule::LivePairs);
+                measured(climber, &id, schedule, Rule::QUICK, trial(&[]));
+                id
+            };
+            let ids = [
+                named(Stage::Noise, 1, None),
+                named(Stage::Noise, 2, None),
+                named(Stage::Step, 1, Some("x")),
+                named(Stage::Step, 2, Some("x")),
+                named(Stage::LeaveOneOut, 1, Some("x")),
+                named(Stage::LeaveOneOut, 2, Some("x")),
+                named(Stage::LeaveOneOut, 1, Some("x")),
+                named(Stage::Step, 1, Some("y")),
+            ];
+            let wanted = ["noise", "noise#2", "step:x", "second:x", "leave-one-out:x"];
+            assert_eq!(ids[..5], wanted);
+            assert_eq!(ids[5..], ["leave-one-out:x#2", "leave-one-out:x#3", "step:y"]);
+        });
+    }
+
+    #[test]
+    fn when_time_is_up_few_pairs_are_told_and_bursts_are_no_answer() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            let calm: Vec<(u32, u64, u64)> = (0..20).map(|at| (0, 6_000, 6_000 + 40 * (at % 5))).collect();
+            let out_of_time =
+                |pairs: &[(u32, u64, u64)], rule: &Rule| climber.out_of_time(&trial(pairs), rule);
+            let rule = Rule { first: 100, ..Rule::QUICK };
+            assert!(matches!(out_of_time(&calm, &rule), Outcome::Judged(judged) if judged.estimate.n == 20));
+            let few = out_of_time(&calm[..19], &rule);
+            assert!(matches!(few, Outcome::OutOfTime(why) if why == "time was up after 19 pairs"));
+            // One block in twenty costs fifteen times as much: more than any noise.
+            let mut rare = calm.clone();
+            rare[9].2 = 90_000;
+            assert!(matches!(out_of_time(&rare, &rule), Outcome::Bursty));
+            assert!(matches!(out_of_time(&rare, &rule.by_totals()), Outcome::Judged(_)), "totals hold them");
+        });
+    }
+
+    /// Planted faults: what one server held stands for all, or for the other side.
+    #[test]
+    fn the_largest_server_of_each_side_is_remembered() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            let mut trial = trial(&[]);
+            let settings = [climber.standing.clone(), climber.standing.with("a", "on")];
+            let (arms, load) = (Sides::apart(settings), climber.plan.load.clone());
+            let in_turn = step_rule(Schedule::InTurn);
+            let comparison = Comparison { arms, schedule: Schedule::InTurn, rule: in_turn, load };
+            let opened = climber.open_bench(&comparison, &[]);
+            let Ok(mut bench) = opened else { panic!("visits open nothing") };
+            let Bench::InTurn(turns) = &mut bench else { panic!("visits have no live servers") };
+            turns.memory = [vec![3, 9, 4], vec![8, 7]];
+            assert!(climber.remember(&mut trial, &mut bench).is_ok());
+            assert_eq!(trial.rss_peak_bytes, [9, 8]);
+            assert_eq!(trial.memory_bytes, [vec![3, 9, 4], vec![8, 7]]);
+            let Bench::InTurn(turns) = &mut bench else { panic!("visits have no live servers") };
+            turns.memory[1].clear();
+            assert!(climber.remember(&mut trial, &mut bench).is_ok());
+            assert_eq!(trial.rss_peak_bytes, [9, 8], "of one side alone nothing is known");
+            climber.close_bench(bench);
+        });
     }
 }

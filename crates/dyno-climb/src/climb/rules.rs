@@ -38,3 +38,28 @@ pub const fn step_rule(schedule: Schedule) -> Rule {
 pub(crate) const fn total(basis: Basis) -> Rule {
     Rule { first: STARTS_MIN, step: 1, last: STARTS_MAX, basis, ..Rule::once(STARTS_MAX, TOTAL_Z) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Planted faults: a way of measuring that is judged by another's rule, or gives up where its pairs are dear; a total that is
+    /// judged as a step.
+    #[test]
+    fn each_way_of_measuring_has_its_own_looks() {
+        let shape = |rule: Rule| (rule.first, rule.step, rule.last, rule.basis, rule.hopeless);
+        for (schedule, wanted) in [
+            (Schedule::LivePairs, (30, 30, 240, Basis::Pairs, Some(HOPELESS))),
+            (Schedule::LongPairs, (20, 20, 120, Basis::Totals, None)),
+            (Schedule::InTurn, (12, 8, 68, Basis::Instances, None)),
+        ] {
+            assert_eq!(shape(step_rule(schedule)), wanted);
+            assert!(step_rule(schedule).is_sound() && step_rule(schedule).z == Rule::QUICK.z);
+        }
+        for basis in [Basis::Pairs, Basis::Totals] {
+            let rule = total(basis);
+            assert_eq!(shape(rule), (STARTS_MIN, 1, STARTS_MAX, basis, None));
+            assert!(rule.z == TOTAL_Z && rule.worthwhile_percent == 1.0);
+        }
+    }
+}

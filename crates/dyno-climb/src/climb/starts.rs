@@ -386,6 +386,7 @@ fn dead(block: &Block) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::climb::still::{SECOND, Server, Still, block, on_a_climb, options, plan};
 
     fn measured() -> Measured {
         let block = Block { replies: 1_000, cpu_in_ns: 1_000_000, ..Block::default() };
@@ -428,5 +429,163 @@ mod tests {
         let mut rounds = rounds();
         rounds.arms[0].add(measured());
         rounds.check();
+    }
+
+    /// Planted faults: a clock that stood still is read; what is burnt outside of blocks is no CPU.
+    #[test]
+    fn a_block_is_dead_without_a_reply_or_without_any_cpu() {
+        let block =
+            |replies, cpu_in_ns, cpu_off_ns| Block { replies, cpu_in_ns, cpu_off_ns, ..Block::default() };
+        assert!(!dead(&block(1, 5, 0)) && !dead(&block(1, 0, 5)) && !dead(&block(1, 5, 5)));
+        assert!(dead(&block(0, 5, 5)) && dead(&block(1, 0, 0)));
+    }
+
+    /// Of 12 s the starts after the first take theirs, and the rest is rounds of 96 ms: 103 in 22 starts of 0.1 s each are narrower
+    /// by Student's t than 104 in 21; 62 in 7 starts of 1 s narrower than 72 in 6.
+    #[test]
+    fn starts_are_as_many_as_make_the_interval_narrowest() {
+        let affordable = |left_ns: u64, opening_ns: u64| {
+            on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+                climber.meter.now_ns = 100 * SECOND - left_ns;
+                climber.affordable_starts(opening_ns, 96_000_000)
+            })
+        };
+        assert_eq!(affordable(12 * SECOND, SECOND / 10), 22);
+        assert_eq!(affordable(12 * SECOND, SECOND), 7);
+        assert_eq!(affordable(12 * SECOND, 0), STARTS_MAX);
+        assert_eq!(affordable(12 * SECOND, 5 * SECOND), 3);
+        // Three starts need two openings and three rounds: 2.288 s.
+        assert_eq!(affordable(2_288_000_000, SECOND), 3);
+        assert_eq!(affordable(2_287_999_999, SECOND), 1, "without a spread one is as good as two");
+    }
+
+    fn named(role: Role, setting: Option<Setting>) -> Named {
+        Named { role, name: format!("{role:?}"), setting }
+    }
+
+    /// The arms of a total, without servers.
+    fn arms(climber: &Climber<'_, Still>, roles: &[Role]) -> Rounds<Server> {
+        let setting =
+            |role: Role| (role != Role::Floor).then(|| climber.standing.with("a", &format!("{role:?}")));
+        let arms = roles.iter().map(|role| Live::new(&named(*role, setting(*role)))).collect();
+        Rounds { arms, starts: Vec::new() }
+    }
+
+    /// Two arms share a pair's time, three half as much more; a long block lasts nine times as long.
+    #[test]
+    fn a_round_takes_half_a_pair_for_each_arm() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            let all = [Role::Naive, Role::Final, Role::Floor];
+            let [two, three] = [&all[..2], &all[..]].map(|roles| arms(climber, roles));
+            assert_eq!(climber.round_ns(&two, Length::Short), 64_000_000);
+            assert_eq!(climber.round_ns(&three, Length::Short), 96_000_000);
+            assert_eq!(climber.round_ns(&three, Length::Long), 864_000_000);
+            climber.pace.pair_ns = 0;
+            assert_eq!(climber.round_ns(&three, Length::Short), 1, "what takes no time is not divided by");
+        });
+    }
+
+    /// Planted faults: a handful of blocks, or exactly five percent, is enough; the arm that does not burn is marked.
+    #[test]
+    fn an_arm_burns_with_more_than_five_percent_of_twenty_blocks() {
+        let marked = |blocks: usize, off: [u64; 2]| {
+            on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+                let mut rounds = arms(climber, &[Role::Naive, Role::Final, Role::Floor]);
+                for (one, off) in rounds.arms.iter_mut().zip([off[0], off[1], 900]) {
+                    one.blocks = vec![block(1_000 - off, off); blocks];
+                }
+                let any = climber.mark_burning_arms(&rounds.arms);
+                assert_eq!(any, !climber.burning.is_empty());
+                climber.burning.iter().map(|setting| setting.get("a").to_owned()).collect::<Vec<_>>()
+            })
+        };
+        assert!(marked(20, [50, 50]).is_empty(), "the floor has no setting");
+        assert_eq!(marked(20, [50, 51]), ["Final"]);
+        assert_eq!(marked(20, [200, 51]), ["Naive", "Final"]);
+        assert!(marked(19, [200, 200]).is_empty());
+    }
+
+    /// Planted faults: the way goes on without its beginning or its end, or without what was measured for rounds already.
+    #[test]
+    fn an_arm_that_cannot_be_opened_is_left_out_where_the_way_goes_on_without_it() {
+        let died = || Trouble::Died { status: "exit status: 1".into(), stderr_tail: String::new() };
+        for (role, has_rounds, trouble, goes_on) in [
+            (Role::Floor, false, died(), true),
+            (Role::NaiveWithHeadline, false, died(), true),
+            (Role::Reached, false, died(), true),
+            (Role::Naive, false, died(), false),
+            (Role::Final, false, died(), false),
+            (Role::Floor, true, died(), false),
+            (Role::Floor, false, Trouble::Interrupted, false),
+        ] {
+            on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+                let all = [Role::Naive, Role::Final, Role::Reached, Role::NaiveWithHeadline, Role::Floor];
+                let mut rounds = arms(climber, &all);
+                if has_rounds {
+                    rounds.add(vec![vec![measured()]; 5], 0);
+                }
+                let left = climber.left_out(&mut rounds, role, trouble.clone());
+                let is_there = rounds.arms.iter().any(|one| one.is.role == role);
+                let missing: Vec<&str> =
+                    climber.record.not_measured.iter().map(|missing| missing.what.as_str()).collect();
+                if goes_on {
+                    assert_eq!(
+                        (left, is_there, missing),
+                        (Ok(()), false, vec![format!("{role:?}").as_str()])
+                    );
+                } else {
+                    assert_eq!((left, is_there, missing), (Err(trouble), true, vec![]), "{role:?}");
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn rounds_of_a_start_are_added_for_every_arm_and_forgotten_together() {
+        let mut rounds = rounds();
+        rounds.add(vec![vec![measured(); 2], vec![measured(); 2]], 0);
+        rounds.add(vec![vec![measured(); 3], vec![measured(); 3]], 4);
+        assert_eq!(rounds.starts, [0, 0, 4, 4, 4]);
+        assert_eq!([0, 1].map(|arm| rounds.arms[arm].blocks.len()), [5, 5]);
+        assert_eq!((rounds.at(Role::Floor), rounds.at(Role::Naive)), (Some(1), None));
+        rounds.arms[1].ticks = (3, 4);
+        rounds.forget();
+        assert!(rounds.starts.is_empty() && rounds.arms.iter().all(|one| one.blocks.is_empty()));
+        assert_eq!(rounds.arms[1].ticks, (0, 0));
+    }
+
+    #[test]
+    #[should_panic(expected = "the floor is the last arm")]
+    fn the_floor_is_never_before_another_arm() {
+        let setting = Some(Setting::default());
+        let arms = [named(Role::Floor, None), named(Role::Final, setting)].map(|arm| Live::<()>::new(&arm));
+        let _ = Rounds { arms: arms.into(), starts: Vec::new() }.floor();
+    }
+
+    #[test]
+    fn where_there_is_no_floor_none_is_found() {
+        let arm = Live::<()>::new(&named(Role::Final, Some(Setting::default())));
+        let mut rounds = Rounds { arms: vec![arm], starts: Vec::new() };
+        assert_eq!(rounds.floor(), None);
+        rounds.arms.push(Live::new(&named(Role::Floor, None)));
+        assert_eq!(rounds.floor(), Some(1));
+    }
+
+    /// A block takes 100 ms, a round of three arms 300.
+    #[test]
+    fn a_start_has_a_round_at_least_fifty_at_most_and_none_is_begun_when_its_time_is_over() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            climber.meter.block_ns = SECOND / 10;
+            let mut rounds = arms(climber, &[Role::Naive, Role::Final, Role::Floor]);
+            let load = climber.plan.load.clone();
+            assert_eq!(climber.open_arms(&mut rounds, &load), Ok(()));
+            assert_eq!(climber.meter.alive, 3);
+            for (until_ns, all) in [(0, 1), (SECOND / 10 * 3, 2), (SECOND * 12 / 10, 4), (20 * SECOND, 54)] {
+                assert_eq!(climber.rounds_until(&mut rounds, Length::Short, until_ns, 0), Ok(()));
+                assert_eq!(rounds.starts.len(), all, "until {until_ns}");
+            }
+            assert_eq!(climber.meter.blocks, 3 * 54);
+            climber.close_arms(&mut rounds);
+        });
     }
 }

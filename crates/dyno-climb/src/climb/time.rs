@@ -247,4 +247,147 @@ mod tests {
         assert_eq!(clock.end_ns(), 240_000_001_000);
         assert_eq!(clock.left_ns(clock.end_ns() + 1), 0);
     }
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn is_near(ns: u64, seconds: f64) -> bool {
+        (ns as f64 / 1e9 - seconds).abs() < 1e-6
+    }
+
+    /// Of a hundred seconds: 30 for confirming and the total, 40 % of these for the total, of which three quarters are its own.
+    #[test]
+    fn the_time_is_split_as_planned() {
+        let clock = Clockwork::new(SECOND, 100 * SECOND);
+        let ends = [
+            (clock.noise_end_ns(), 26.0),
+            (clock.rungs_end_ns(), 71.0),
+            (clock.confirm_end_ns(), 89.0),
+            (clock.total_begins_ns(), 92.0),
+            (clock.end_ns(), 101.0),
+        ];
+        assert!(ends.iter().all(|(ns, seconds)| is_near(*ns, *seconds)), "{ends:?}");
+        assert!(is_near(clock.left_ns(31 * SECOND), 70.0), "{}", clock.left_ns(31 * SECOND));
+    }
+
+    /// A pair takes 64 ms, an opening 1.6 s, and after 60 pairs all servers are started anew.
+    #[test]
+    fn pairs_take_their_time_and_that_of_starting_servers_anew() {
+        let pace = Pace::default();
+        for (pairs, ns) in [
+            (0, 1_600_000_000),
+            (1, 1_664_000_000),
+            (60, 5_440_000_000),
+            // 2 · 1.6 + 61 · 0.064 s.
+            (61, 7_104_000_000),
+            (120, 10_880_000_000),
+            (121, 12_544_000_000),
+        ] {
+            assert_eq!(pace.of_pairs(pairs), ns, "{pairs} pairs");
+        }
+        // Nine times as long, on servers that are alive and started anew after twenty.
+        for (pairs, ns) in [(0, 0), (1, 576_000_000), (20, 11_520_000_000), (21, 13_696_000_000)] {
+            assert_eq!(pace.of_long_pairs(pairs), ns, "{pairs} long pairs");
+        }
+        assert_eq!(pace.of_turns(), 12 * 1_500_000_000);
+    }
+
+    /// A sixtieth of 1.6 s belongs to each pair: 64 ms and 26.666,666 ms.
+    #[test]
+    fn pairs_in_a_time_pay_their_part_of_the_starts() {
+        let each_ns = 64_000_000 + 26_666_666;
+        let in_time = [10 * each_ns - 1, 10 * each_ns].map(|ns| Pace::default().pairs_in(ns));
+        assert_eq!(in_time, [9, 10]);
+        let no_time = Pace { pair_ns: 0, open_ns: 0, ..Pace::default() };
+        assert_eq!(no_time.pairs_in(7), 7, "pairs that take no time are not divided by");
+    }
+
+    /// √(0.00203 · 25 · 4 / 0.0001) = 45.06: an opening lasts as long as 25 pairs, and four servers of a side are opened.
+    #[test]
+    fn servers_are_started_anew_where_both_parts_of_the_error_cost_what_they_take_away() {
+        let renewed = |between, pair, instances, pace: Pace| {
+            let mut pace = pace;
+            pace.weigh(between, pair, instances);
+            pace.renewed_after()
+        };
+        let pace = Pace::default();
+        assert_eq!(pace.renewed_after(), 60, "until it is known");
+        assert_eq!(renewed(1e-4, 0.002_03, 4, pace), 45);
+        assert_eq!(renewed(1e-4, 0.002_03, 8, pace), 63, "√2 times as many with twice as many servers");
+        assert_eq!(renewed(1e-2, 0.002_03, 4, pace), 30, "not before half of the usual");
+        assert_eq!(renewed(0.0, 0.002_03, 4, pace), 120, "and not later than twice as late");
+        assert_eq!(renewed(-1e-4, 0.002_03, 4, pace), 120, "less than nothing between starts is nothing");
+        // Starting them never takes more than half of the time: 1.6 s are 160 pairs of 10 ms.
+        assert_eq!(renewed(1e-2, 0.002_03, 4, Pace { pair_ns: 10_000_000, ..pace }), 160);
+    }
+
+    /// A visit lasts four times as long as the start of a server at least, until one was measured.
+    #[test]
+    fn what_a_turn_takes_follows_from_the_starts_until_one_was_seen() {
+        let mut pace = Pace::default();
+        pace.opened(SECOND, 8);
+        assert_eq!((pace.open_ns, pace.opening_ns, pace.turn_ns), (SECOND, SECOND, 1_500_000_000));
+        pace.opened(8 * SECOND, 8);
+        assert_eq!((pace.open_ns, pace.opening_ns, pace.turn_ns), (8 * SECOND, 9 * SECOND, 4 * SECOND));
+        pace.turned(30 * SECOND, 12);
+        assert_eq!(pace.turn_ns, 2_500_000_000);
+        pace.opened(80 * SECOND, 8);
+        assert_eq!((pace.open_ns, pace.turn_ns), (80 * SECOND, 2_500_000_000), "it was seen");
+    }
+
+    /// A tenth of the time: of 100 s that is 156 pairs of 64 ms, or 6 turns of 1.5 s.
+    #[test]
+    fn noise_takes_a_tenth_of_the_time_within_the_bounds_of_its_rule() {
+        let pairs = |seconds: u64| {
+            let clock = Clockwork::new(0, seconds * SECOND);
+            (clock.noise_pairs(&Pace::default()), clock.noise_turns(&Pace::default()))
+        };
+        assert_eq!(pairs(100), (156, IN_TURN.first));
+        assert_eq!(pairs(10), (Rule::QUICK.first, IN_TURN.first));
+        assert_eq!(pairs(601), (Rule::QUICK.last, 40));
+        assert_eq!(pairs(3_000), (Rule::QUICK.last, IN_TURN.last));
+    }
+
+    /// Rungs have 60 % of the time; confirming one has 30 % less three quarters of 40 % of them: 21 %.
+    #[test]
+    fn the_time_that_is_needed_holds_all_rungs_and_one_confirmation() {
+        let needed = |rungs, rung_s: u64, confirm_s: u64| {
+            Clockwork::needed_ns(rungs, rung_s * SECOND, confirm_s * SECOND)
+        };
+        assert!(is_near(needed(6, 10, 1), 100.0), "{}", needed(6, 10, 1));
+        assert!(is_near(needed(1, 6, 21), 100.0), "{}", needed(1, 6, 21));
+        assert_eq!(needed(0, 10, 0), 0);
+    }
+
+    /// A look of 30 pairs takes 3.52 s, and 60 s hold 17 of them; each of ten rungs has 6 s, which are 48 pairs of 90.7 ms after
+    /// an opening.
+    #[test]
+    fn a_time_suffices_for_as_many_looks_as_it_holds() {
+        let suffices = |rungs| Clockwork::new(0, 100 * SECOND).suffices(&Pace::default(), rungs);
+        let ten = suffices(10);
+        assert_eq!((ten.rungs, ten.measured, ten.pairs), (10, 10, 48));
+        // 35.2 s are 60 % of that.
+        assert!(is_near(ten.needed_ns, 58.666_666_7), "{}", ten.needed_ns);
+        let forty = suffices(40);
+        assert_eq!((forty.rungs, forty.measured, forty.pairs), (40, 17, Rule::QUICK.first));
+        let one = suffices(1);
+        assert_eq!((one.measured, one.pairs), (1, Rule::QUICK.last));
+        // For one rung its confirmation is what takes longest: 3.52 s are 21 % of that.
+        assert!(is_near(one.needed_ns, 16.761_904_8), "{}", one.needed_ns);
+    }
+
+    #[test]
+    fn a_share_is_an_equal_one_or_the_least_that_serves_but_never_more_than_is_left() {
+        for (now, end, parts, least, wanted) in [
+            (100, 1_100, 4, 0, 250),
+            (100, 1_100, 4, 250, 250),
+            (100, 1_100, 4, 400, 400),
+            (100, 1_100, 4, 2_000, 1_000),
+            (100, 1_100, 0, 0, 1_000),
+            (1_100, 1_100, 4, 10, 0),
+            (1_200, 1_100, 4, 10, 0),
+        ] {
+            assert_eq!(share_ns(now, end, parts, least), wanted, "{now} to {end}, {parts} parts, {least}");
+        }
+        assert_eq!(Until::at(5), Until { share_ns: 5, most_ns: 5 });
+    }
 }

@@ -241,6 +241,10 @@ const USER_SHARE_ERROR_MAX: f64 = 0.08;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::climb::still::{
+        SECOND, Server, Still, block, keep, measured, needs, on_a_climb, options, plan, trial,
+    };
+    use dyno_measure::judge::Rule;
 
     /// Fault: the plain binomial error, by which seven ticks in the kernel show for sure that a server has no time of its own.
     #[test]
@@ -250,5 +254,199 @@ mod tests {
         assert!(none.0 == 0.0 && none.1 > 0.0 && none.1 < 0.01, "{none:?}");
         let some = user_share((100, 300)).unwrap_or_default();
         assert!(some.0 == 0.25 && (some.1 - 0.0217).abs() < 0.001, "{some:?}");
+    }
+
+    /// An error of 8 % at most: of as many ticks on either side 35 are one too few, and of the kernel's alone twelve.
+    #[test]
+    fn a_split_is_told_from_an_error_of_eight_percent_on() {
+        for (user, system, is_told) in
+            [(17, 18, false), (18, 18, true), (0, 12, false), (0, 13, true), (30, 5, true)]
+        {
+            assert_eq!(user_share((user, system)).is_some(), is_told, "{user} {system}");
+        }
+        // 30 of 35, whose error is that of 32 of 39.
+        let (share, error) = user_share((30, 5)).unwrap_or_default();
+        assert!((share - 30.0 / 35.0).abs() < 1e-12 && (error - 0.061_450_7).abs() < 1e-6, "{share} {error}");
+    }
+
+    fn live(role: Role, setting: Option<Setting>, costs: &[u64]) -> Live<Server> {
+        let mut one = Live::new(&Named { role, name: format!("{role:?}"), setting });
+        one.blocks = costs.iter().map(|cost| block(*cost, 0)).collect();
+        one
+    }
+
+    /// Planted faults: quantiles that are mixed up, levels of another arm, ticks of both kinds turned round.
+    #[test]
+    fn an_arm_is_written_down_with_its_own_figures() {
+        let mut one = live(Role::Final, Some(Setting::default()), &[3_000; 5]);
+        one.latencies.record_n(100_000, 98);
+        one.latencies.record_n(900_000, 2);
+        one.ticks = (300, 100);
+        let rounds: Vec<Vec<_>> = (0..5).map(|_| vec![block(6_000, 0), block(3_000, 0)]).collect();
+        let Some(levels) = Levels::of(&rounds, &[], false) else { panic!("five rounds of two arms") };
+        let arm = arm_record(&one, &levels, 1);
+        assert_eq!((arm.name.as_str(), arm.role, arm.user_share), ("Final", Role::Final, Some(0.75)));
+        // A thousand replies in 25 ms.
+        assert!((arm.figures.requests_per_second - 40_000.0).abs() < 1e-6, "{:?}", arm.figures);
+        assert!((arm.figures.cpu_us_per_request - 3.0).abs() < 1e-9, "{:?}", arm.figures);
+        assert!((arm.figures.p50_us / 100.0 - 1.0).abs() < 0.001, "{:?}", arm.figures);
+        assert!((arm.figures.p99_us / 900.0 - 1.0).abs() < 0.001, "{:?}", arm.figures);
+        assert!(arm.user_share_error.is_some_and(|error| error < 0.03));
+        assert_eq!(arm.latencies.count(), 100);
+        assert!(arm_record(&one, &levels, 2).figures.cpu_us_per_request.is_nan(), "an arm without a level");
+    }
+
+    /// Planted faults: a headline that does not stand is given to the start; or it is given without its ground.
+    #[test]
+    fn the_headline_is_given_to_the_start_with_what_it_stands_on_where_it_was_kept() {
+        let mut plan = plan(&["base=on", "top=on", "more=on"]);
+        plan.rungs[1].needs = needs("base=on");
+        on_a_climb(&plan, &options(), |climber| {
+            keep(climber, 1);
+            assert_eq!(climber.headline(&climber.plan.start()), None, "the plan names none");
+        });
+        plan.headline = Some("top=on".into());
+        on_a_climb(&plan, &options(), |climber| {
+            let start = climber.plan.start();
+            assert_eq!(climber.headline(&start), None, "it does not stand");
+            for at in [0, 2, 1] {
+                keep(climber, at);
+            }
+            let (rung, setting) = climber.headline(&start).unwrap_or_default();
+            assert_eq!(
+                (rung.as_str(), setting.words().join(" ")),
+                ("top=on", "base=on more=off top=on".to_owned())
+            );
+        });
+    }
+
+    fn roles(climber: &Climber<'_, Still>) -> Vec<Role> {
+        climber.whole_way().arms.iter().map(|arm| arm.role).collect()
+    }
+
+    #[test]
+    fn the_whole_way_has_what_was_reached_before_and_the_headline_where_these_are_others() {
+        let mut plan = plan(&["a=on", "b=on"]);
+        plan.headline = Some("a=on".into());
+        on_a_climb(&plan, &options(), |climber| {
+            assert_eq!(roles(climber), [Role::Naive, Role::Final, Role::Floor]);
+            for at in [0, 1] {
+                keep(climber, at);
+            }
+            assert_eq!(roles(climber), [Role::Naive, Role::Final, Role::NaiveWithHeadline, Role::Floor]);
+            climber.standing = climber.standing.with("b", "off");
+            let all = [Role::Naive, Role::Final, Role::Reached, Role::NaiveWithHeadline, Role::Floor];
+            assert_eq!(roles(climber), all);
+            let way = climber.whole_way();
+            assert_eq!((way.schedule, way.rule), (Schedule::LivePairs, rules::total(Basis::Pairs)));
+            let settings: Vec<_> =
+                way.arms.iter().map(|arm| arm.setting.as_ref().map(Setting::words)).collect();
+            let words = |text: &str| Some(text.split(' ').map(str::to_owned).collect::<Vec<_>>());
+            let wanted =
+                [words("a=off b=off"), words("a=on b=off"), words("a=on b=on"), words("a=on b=off"), None];
+            assert_eq!(settings, wanted);
+        });
+    }
+
+    /// Planted faults: rungs that went back count, or trials of another stage, or another rung's.
+    #[test]
+    fn the_way_is_measured_in_long_blocks_where_a_kept_rung_was() {
+        let long = |stage: Stage, rung: &str, decided: bool, verdict: RungVerdict| {
+            on_a_climb(&plan(&["a=on", "b=on"]), &options(), |climber| {
+                keep(climber, 0);
+                climber.record.rungs[0].attempt.verdict = verdict;
+                let rule = Rule::QUICK.by_totals();
+                measured(climber, rung, (stage, Schedule::LongPairs), rule, trial(&[]));
+                climber.record.rungs[0].attempt.trial = decided.then(|| rung.to_owned());
+                climber.in_bursts()
+            })
+        };
+        let kept = RungVerdict::Kept;
+        assert!(long(Stage::Step, "a=on", true, kept), "its step was");
+        assert!(!long(Stage::Step, "a=on", false, kept), "another try decided");
+        assert!(long(Stage::LeaveOneOut, "a=on", false, kept), "its confirmation was");
+        assert!(!long(Stage::LeaveOneOut, "b=on", false, kept), "another rung's was");
+        for stage in [Stage::Step, Stage::LeaveOneOut] {
+            assert!(!long(stage, "a=on", true, RungVerdict::Unconfirmed), "it does not stand");
+        }
+    }
+
+    /// Pairs that cost 5 % less, by their trimmed mean or by totals as their rule says.
+    #[test]
+    fn the_way_is_read_by_totals_where_a_kept_gain_was() {
+        let slight = |basis: Basis, quoted: bool, verdict: RungVerdict| {
+            on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+                keep(climber, 0);
+                climber.record.rungs[0].attempt.verdict = verdict;
+                let pairs: Vec<(u32, u64, u64)> = (0..30).map(|at| (0, 6_000, 5_700 + at % 7)).collect();
+                let (schedule, rule) = (Schedule::LivePairs, Rule { basis, ..Rule::QUICK });
+                measured(climber, "a=on", (Stage::LeaveOneOut, schedule), rule, trial(&pairs));
+                climber.record.rungs[0].leave_one_out_trial = quoted.then(|| "a=on".to_owned());
+                climber.in_slight_bursts()
+            })
+        };
+        assert!(slight(Basis::Totals, true, RungVerdict::Kept));
+        assert!(
+            !slight(Basis::Pairs, true, RungVerdict::Kept)
+                && !slight(Basis::Totals, false, RungVerdict::Kept)
+        );
+        assert!(!slight(Basis::Totals, true, RungVerdict::Unconfirmed));
+    }
+
+    #[test]
+    fn fewer_than_three_starts_are_warned_of() {
+        for (starts, words) in [(1, Some("once only")), (2, Some("twice only")), (3, None)] {
+            on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+                climber.warn_of_few_starts(starts);
+                let warnings = climber.record.warnings.join(" ");
+                assert_eq!(warnings.is_empty(), words.is_none(), "{starts}: {warnings}");
+                assert!(words.is_none_or(|words| warnings.contains(words)), "{starts}: {warnings}");
+            });
+        }
+    }
+
+    /// Three starts of five rounds, of which the end costs this of the start, and what was reached before 3,000 ns.
+    fn ended(end: [u64; 3]) -> (Vec<Role>, String, usize) {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            climber.standing = climber.standing.with("a", "end");
+            let costs = |of_start: [u64; 3]| of_start.iter().flat_map(|cost| [*cost; 5]).collect::<Vec<_>>();
+            let [start, last, reached] =
+                ["off", "end", "reached"].map(|value| climber.standing.with("a", value));
+            let mut arms = vec![
+                live(Role::Naive, Some(start), &costs([6_000, 6_010, 6_020])),
+                live(Role::Final, Some(last), &costs(end)),
+                live(Role::Reached, Some(reached), &costs([3_000, 3_010, 3_000])),
+            ];
+            let starts: Vec<u32> = (0..15).map(|round| round / 5).collect();
+            climber.keep_what_was_reached(&mut arms, &starts, false);
+            let roles = arms.iter().map(|one| one.is.role).collect();
+            (roles, climber.standing.get("a").to_owned(), climber.record.warnings.len())
+        })
+    }
+
+    #[test]
+    fn the_end_is_what_was_reached_before_where_it_is_surely_worse_than_that() {
+        let stays = vec![Role::Naive, Role::Final, Role::Reached];
+        let turned = vec![Role::Naive, Role::Reached, Role::Final];
+        assert_eq!(ended([3_300, 3_310, 3_320]), (turned, "reached".to_owned(), 1), "a tenth more");
+        assert_eq!(ended([2_700, 2_710, 2_720]), (stays.clone(), "end".to_owned(), 0), "a tenth less");
+        assert_eq!(ended([3_000, 3_900, 3_000]), (stays, "end".to_owned(), 0), "more, and hardly sure");
+    }
+
+    #[test]
+    fn no_total_is_begun_when_the_time_is_over_and_the_setting_is_told() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            keep(climber, 0);
+            climber.meter.now_ns = 100 * SECOND;
+            assert_eq!(climber.total(), Ok(()));
+            assert_eq!(climber.record.not_measured[0].why, "no time left for it");
+            assert!(climber.record.total.is_none() && climber.meter.blocks == 0);
+            let reached = climber.record.reached.clone().unwrap_or_default();
+            assert_eq!(
+                (reached.naive_argv, reached.final_argv),
+                (vec!["a=off".to_owned()], vec!["a=on".to_owned()])
+            );
+            assert_eq!(reached.final_setting, ["a=on"]);
+        });
     }
 }

@@ -39,3 +39,35 @@ impl Kept {
 pub(crate) fn apply(setting: &Setting, turned: &[Turned]) -> Setting {
     turned.iter().fold(setting.clone(), |setting, turn| setting.with(&turn.dial, &turn.to))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(dial: &str, from: &str, to: &str) -> Turned {
+        Turned { dial: dial.into(), from: from.into(), to: to.into() }
+    }
+
+    #[test]
+    fn what_is_turned_back_stands_where_it_stood() {
+        let (there, start) = (turn("log", "sync", "ring"), Setting::default().with("log", "sync"));
+        assert_eq!(there.back(), turn("log", "ring", "sync"));
+        let turned = apply(&start, &[there.clone(), turn("spin", "off", "on")]);
+        assert_eq!(turned.words(), ["log=ring", "spin=on"]);
+        assert_eq!(apply(&turned, &[there.back()]).words(), ["log=sync", "spin=on"]);
+        assert_eq!(
+            apply(&start, &[there, turn("log", "ring", "off")]).words(),
+            ["log=off"],
+            "in their order"
+        );
+    }
+
+    /// Planted fault: the dial alone, or the value alone, is what it brought.
+    #[test]
+    fn a_rung_brought_its_dials_to_their_values_and_to_no_others() {
+        let turned = vec![turn("log", "sync", "ring"), turn("spin", "off", "on")];
+        let kept = Kept { rung: 0, turned, pair_ns: 1 };
+        let brought = [("log", "ring"), ("spin", "on"), ("log", "sync"), ("log", "on"), ("pin", "on")];
+        assert_eq!(brought.map(|(dial, value)| kept.brought(dial, value)), [true, true, false, false, false]);
+    }
+}

@@ -164,3 +164,130 @@ fn held(
     let readings = a.iter().zip(b);
     proofs.iter().zip(readings).find_map(|(proof, (a, b))| hold(proof, [a, b], when, lines))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::climb::bench::Bench;
+    use crate::climb::comparison::{Comparison, Sides};
+    use crate::climb::rules::step_rule;
+    use crate::climb::still::{Server, Still, on_a_climb, options, plan};
+    use crate::meter::{ArmSpec, Memory};
+    use crate::plan::Plan;
+    use crate::proof::Bound;
+    use dyno_record::trial::Schedule;
+
+    const MILLISECOND: u64 = 1_000_000;
+
+    fn on_a_server<T>(
+        climber: &mut Climber<'_, Still>,
+        work: impl FnOnce(&mut Climber<'_, Still>, &mut Server) -> Result<T, Trouble>,
+    ) -> T {
+        let spec = ArmSpec { setting: climber.standing.clone(), load: climber.plan.load.clone() };
+        climber.visited(&spec, work).unwrap_or_else(|trouble| panic!("{trouble}"))
+    }
+
+    /// Blocks of 100 ms. Planted faults: one more or one less where they have taken exactly as long.
+    #[test]
+    fn a_visit_lasts_as_long_as_its_start_within_two_and_eight_blocks() {
+        for (open_ms, blocks) in [(0, 2), (200, 2), (201, 3), (400, 4), (450, 5), (800, 8), (9_000, 8)] {
+            on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+                climber.meter.block_ns = 100 * MILLISECOND;
+                let measured =
+                    on_a_server(climber, |climber, arm| climber.blocks_of_visit(arm, open_ms * MILLISECOND));
+                assert_eq!(climber.meter.blocks, blocks, "{open_ms} ms");
+                // A thousand replies of 6 µs each.
+                let (replies, cpu_in_ns) = (measured.block.replies, measured.block.cpu_in_ns);
+                assert_eq!((replies, cpu_in_ns), (1_000 * blocks as u64, 6_000_000 * blocks as u64));
+            });
+        }
+    }
+
+    fn turns(climber: &mut Climber<'_, Still>, toggled: bool, proofs: &[Proof]) -> Turns {
+        let settings = [climber.standing.clone(), climber.standing.with("a", "on")];
+        let arms = if toggled { Sides::toggled(settings, "a") } else { Sides::apart(settings) };
+        let (schedule, load) = (Schedule::InTurn, climber.plan.load.clone());
+        let comparison = Comparison { arms, schedule, rule: step_rule(schedule), load };
+        let Ok(Bench::InTurn(turns)) = climber.open_bench(&comparison, proofs) else {
+            panic!("visits open nothing")
+        };
+        turns
+    }
+
+    /// Planted faults: what one server holds is counted for the other side; a toggled one's is read on both.
+    #[test]
+    fn visits_remember_what_their_servers_held() {
+        for (toggled, limit, wanted) in
+            [(false, None, [1, 1]), (false, Some(1), [1, 1]), (true, None, [0, 0]), (true, Some(1), [0, 1])]
+        {
+            let plan = Plan { memory_max_bytes: limit, ..plan(&["a=on"]) };
+            on_a_climb(&plan, &options(), |climber| {
+                climber.meter.memory = Memory { server_bytes: 9, left_bytes: 1 << 40 };
+                let mut turns = turns(climber, toggled, &[]);
+                let Ok((pair, _)) = climber.pair_in_turn(&mut turns, &Trial::default()) else {
+                    panic!("it lives")
+                };
+                assert_eq!(turns.memory, wanted.map(|servers| vec![9; servers]), "{toggled} {limit:?}");
+                assert_eq!((pair.a.replies, pair.b.replies, pair.instance), (2_000, 2_000, 0));
+                assert_eq!(turns.clock, "still");
+                assert_eq!(climber.meter.turned.len(), if toggled { 2 } else { 0 });
+            });
+        }
+    }
+
+    #[test]
+    fn a_toggled_server_is_turned_to_each_side_in_the_order_of_the_coin() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            let mut turns = turns(climber, true, &[]);
+            for _ in 0..8 {
+                climber.meter.turned.clear();
+                let Ok((pair, _)) = climber.pair_in_turn(&mut turns, &Trial::default()) else {
+                    panic!("it lives")
+                };
+                let wanted = if pair.first == Side::A { ["a=off", "a=on"] } else { ["a=on", "a=off"] };
+                assert_eq!(climber.meter.turned, wanted);
+            }
+        });
+    }
+
+    /// Threads are counted before and after the load of each visit: A's and then B's, or the other way round by the coin.
+    #[test]
+    fn proofs_are_held_against_both_visits_before_and_after_their_load() {
+        let proofs = [Proof::Threads { count: Bound::AtMost(3.0) }];
+        let not = "not in force: threads: at most 3, read";
+        for (a, b, why) in [
+            ([5.0, 5.0], [2.0, 2.0], None),
+            ([5.0, 5.0], [7.0, 2.0], Some(format!("{not} 7"))),
+            ([5.0, 5.0], [2.0, 8.0], Some(format!("{not} 8"))),
+            (
+                [5.0, 2.0],
+                [2.0, 2.0],
+                Some("the proof cannot tell the sides apart: threads: at most 3, read 2 on both".into()),
+            ),
+            // What fails first is told.
+            ([5.0, 5.0], [7.0, 8.0], Some(format!("{not} 7"))),
+        ] {
+            on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+                let mut turns = turns(climber, false, &proofs);
+                let visit = |[before, after]: [f64; 2]| Visit {
+                    measured: Measured { block: Block::default(), latencies: Histogram::new() },
+                    before: vec![Reading::Number(before)],
+                    after: vec![Reading::Number(after)],
+                };
+                turns.prove([&visit(a), &visit(b)]);
+                assert_eq!(turns.not_applied, why);
+                let read =
+                    |lines: &[ProofLine]| lines.iter().map(|line| line.read.clone()).collect::<Vec<_>>();
+                assert_eq!(read(&turns.proving.before), [a[0].to_string(), b[0].to_string()]);
+                assert_eq!(read(&turns.proving.after), [a[1].to_string(), b[1].to_string()]);
+                // Of later visits the first readings stay where they hold.
+                turns.prove([&visit([4.0, 4.0]), &visit([1.0, 1.0])]);
+                assert_eq!(turns.not_applied, None);
+                assert_eq!(read(&turns.proving.before), [a[0].to_string(), b[0].to_string()]);
+                assert_eq!(read(&turns.proving.after), ["4", "1"]);
+                turns.prove([&visit([4.0, 4.0]), &visit([6.0, 6.0])]);
+                assert_eq!(read(&turns.proving.before), ["4", "6"], "and go where they do not");
+            });
+        }
+    }
+}

@@ -158,3 +158,43 @@ fn end_framing(out: &mut Vec<u8>, framing: StreamFraming) -> Asking {
     }
     Asking::Ended
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn framed(mut framing: StreamFraming, pieces: &[&str]) -> (Vec<bool>, String, StreamFraming) {
+        let mut out = Vec::new();
+        let taken = pieces.iter().map(|piece| put_piece(&mut out, &mut framing, piece.as_bytes())).collect();
+        (taken, String::from_utf8_lossy(&out).into_owned(), framing)
+    }
+
+    /// Planted faults: a byte more than was promised is sent, or the last one is not.
+    #[test]
+    fn a_stream_gives_what_its_framing_holds_and_no_more() {
+        let (chunked, close) = (StreamFraming::Chunked, StreamFraming::Close);
+        assert_eq!(framed(close, &["ab", "", "c"]), (vec![true; 3], "abc".to_owned(), close));
+        assert_eq!(framed(chunked, &["ab"]), (vec![true], "2\r\nab\r\n".to_owned(), chunked));
+        let of = StreamFraming::Length;
+        assert_eq!(framed(of(3), &["ab"]), (vec![true], "ab".to_owned(), of(1)));
+        assert_eq!(framed(of(3), &["ab", "c"]), (vec![true; 2], "abc".to_owned(), of(0)));
+        assert_eq!(framed(of(3), &["ab", "cd"]), (vec![true, false], "ab".to_owned(), of(1)));
+        assert_eq!(framed(of(0), &["", "x"]), (vec![true, false], String::new(), of(0)));
+    }
+
+    #[test]
+    fn a_stream_ends_whole_or_is_broken() {
+        for (framing, is_whole, end) in [
+            (StreamFraming::Chunked, true, "0\r\n\r\n"),
+            (StreamFraming::Close, true, ""),
+            (StreamFraming::Length(0), true, ""),
+            (StreamFraming::Length(1), false, ""),
+        ] {
+            let mut out = Vec::new();
+            let ended = end_framing(&mut out, framing);
+            assert_eq!(matches!(ended, Asking::Ended), is_whole, "{framing:?}");
+            assert_eq!(matches!(ended, Asking::Broken), !is_whole, "{framing:?}");
+            assert_eq!(String::from_utf8_lossy(&out), end, "{framing:?}");
+        }
+    }
+}

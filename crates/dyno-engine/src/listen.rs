@@ -8,11 +8,13 @@ use crate::dials::{Congestion, Dials, Pin, Reuseport};
 use crate::error::{EngineError, refused};
 use dyno_sys::affinity;
 use dyno_sys::epoll::{Epoll, Interest};
+use dyno_sys::knob::{HOLD_ONLY, NO_FOLLOW};
 use dyno_sys::socket::{self, Addr, ListenOptions, SockOpt, SocketError};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
 
 /// Connections that may wait to be accepted; the kernel cuts it to net.core.somaxconn (4,096 by default).
 pub(crate) const BACKLOG: u32 = 65_535;
@@ -37,26 +39,27 @@ pub(crate) struct Bound {
 /// A socket's file as it was made here: another server may have put its own in its place since.
 pub(crate) struct SocketFile {
     path: PathBuf,
-    id: (u64, u64),
+    /// A file is known by its number, which a file system gives to the next one when nobody has this one: while a server
+    /// drains its listeners are closed, and its successor may have taken the name.
+    held: File,
 }
 
 impl SocketFile {
     pub(crate) fn of(addr: &Addr) -> Option<SocketFile> {
         let Addr::Unix(path) = addr else { return None };
-        Some(SocketFile { path: path.clone(), id: id_of(path)? })
+        let held = OpenOptions::new().read(true).custom_flags(HOLD_ONLY | NO_FOLLOW).open(path).ok()?;
+        Some(SocketFile { path: path.clone(), held })
     }
 
     /// Takes it away, unless it is another's by now.
     pub(crate) fn remove(&self) {
-        if id_of(&self.path) == Some(self.id) {
+        let id = |file: Metadata| (file.dev(), file.ino());
+        let there = std::fs::symlink_metadata(&self.path).map(id);
+        if there.is_ok_and(|there| self.held.metadata().map(id).is_ok_and(|own| own == there)) {
             // Somebody else may have removed it: then there is nothing to do.
             let _ = std::fs::remove_file(&self.path);
         }
     }
-}
-
-fn id_of(path: &Path) -> Option<(u64, u64)> {
-    std::fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 /// Binds every address for every worker.

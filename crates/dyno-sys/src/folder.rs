@@ -2,7 +2,7 @@
 //! step upwards nor a symbolic link reaches anything else.
 //!
 //! The engine's content reads its root through it. A name is looked up without being opened first: a FIFO does not make
-//! anybody wait, and a device does nothing.
+//! anybody wait, and a device does nothing. Its logs are opened by [`open_straight`], which follows no link at all.
 
 use crate::errno::checked_long;
 use std::ffi::{CString, OsStr};
@@ -46,18 +46,8 @@ impl Root {
     /// What openat2(2) says: `EXDEV` when the name leads out, `ENOSYS` before Linux 5.6.
     pub fn entry(&self, path: &[u8]) -> io::Result<Entry> {
         let path = c_string(OsStr::from_bytes(if path.is_empty() { b"." } else { path }))?;
-        // SAFETY: all zeroes is a valid open_how: no flags, no mode, no rules.
-        let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-        how.flags = (libc::O_PATH | libc::O_CLOEXEC) as u64;
-        how.resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_MAGICLINKS;
-        let (root, how_bytes) = (self.fd.as_raw_fd(), size_of::<libc::open_how>());
-        // SAFETY: `path` ends with a zero, `how` is as long as said, and both live through the call.
-        let fd = checked_long(unsafe {
-            libc::syscall(libc::SYS_openat2, root, path.as_ptr(), &raw const how, how_bytes)
-        })?;
-        // SAFETY: the kernel has just handed out this descriptor and nobody else knows it.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) };
-        let file = File::from(fd);
+        let resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_MAGICLINKS;
+        let file = File::from(open(self.fd.as_raw_fd(), &path, libc::O_PATH, 0, resolve)?);
         let facts = file.metadata()?;
         Ok(Entry { fd: file.into(), facts })
     }
@@ -96,6 +86,58 @@ impl Entry {
     }
 }
 
+/// How [`open_straight`] opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opens {
+    /// For appending; what is not there is made.
+    Append,
+    /// The same, and for reading.
+    ReadAppend,
+    /// The same, of what must not be there yet, and for its owner alone.
+    Make,
+}
+
+/// Opens a file on whose way there is no symbolic link, whoever puts one there meanwhile. Nothing is waited for: see
+/// [`crate::knob::NO_WAIT`].
+///
+/// # Errors
+/// What openat2(2) says: `ELOOP` where there is a link.
+pub fn open_straight(path: &Path, opens: Opens) -> io::Result<File> {
+    let (access, mode) = match opens {
+        Opens::Append => (libc::O_WRONLY, 0o666),
+        Opens::ReadAppend => (libc::O_RDWR, 0o666),
+        Opens::Make => (libc::O_RDWR | libc::O_EXCL, 0o600),
+    };
+    let flags = access | libc::O_APPEND | libc::O_CREAT | libc::O_NONBLOCK;
+    let path = c_string(path.as_os_str())?;
+    match open(libc::AT_FDCWD, &path, flags, mode, libc::RESOLVE_NO_SYMLINKS) {
+        // Linux before 5.6, or a filter that does not know the call: the name itself is no link at least.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
+            let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+            // SAFETY: `path` ends with a zero and lives through the call.
+            let fd = crate::errno::checked(unsafe { libc::open(path.as_ptr(), flags, mode) })?;
+            // SAFETY: the kernel has just handed out this descriptor and nobody else knows it.
+            Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
+        }
+        opened => opened.map(File::from),
+    }
+}
+
+/// `openat2(2)`. `mode` is that of a file that is made.
+fn open(from: i32, path: &CString, flags: i32, mode: u32, resolve: u64) -> io::Result<OwnedFd> {
+    // SAFETY: all zeroes is a valid open_how: no flags, no mode, no rules.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    how.flags = (flags | libc::O_CLOEXEC) as u64;
+    (how.mode, how.resolve) = (mode.into(), resolve);
+    let how_bytes = size_of::<libc::open_how>();
+    // SAFETY: `path` ends with a zero, `how` is as long as said, and both live through the call.
+    let fd = checked_long(unsafe {
+        libc::syscall(libc::SYS_openat2, from, path.as_ptr(), &raw const how, how_bytes)
+    })?;
+    // SAFETY: the kernel has just handed out this descriptor and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
+}
+
 fn c_string(path: &OsStr) -> io::Result<CString> {
     CString::new(path.as_bytes()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
 }
@@ -105,7 +147,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::io::Read;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn scratch(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("dyno-folder-{}-{name}", std::process::id()));
@@ -137,6 +179,26 @@ mod tests {
             root.entry(inside.as_bytes()).unwrap().open().unwrap().read_to_string(&mut text).unwrap();
             assert_eq!(text, "file", "{inside}");
         }
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    /// Planted fault: without RESOLVE_NO_SYMLINKS the folder that is a link is gone through.
+    #[test]
+    fn straight_is_through_no_link() {
+        let path = scratch("straight").canonicalize().unwrap();
+        symlink(path.join("root"), path.join("folder")).unwrap();
+        symlink(path.join("secret"), path.join("root/link")).unwrap();
+        for way in ["folder/new", "root/link", "folder/sub/file"] {
+            for opens in [Opens::Append, Opens::ReadAppend] {
+                let error = open_straight(&path.join(way), opens).unwrap_err();
+                assert_eq!(error.raw_os_error(), Some(libc::ELOOP), "{way}: {error}");
+            }
+        }
+        assert!(!path.join("root/new").exists());
+        let made = open_straight(&path.join("root/sub/../new"), Opens::Make).unwrap();
+        assert_eq!(made.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let again = open_straight(&path.join("root/new"), Opens::Make).unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
         fs::remove_dir_all(path).unwrap();
     }
 

@@ -26,6 +26,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Child, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -134,6 +135,10 @@ const TESTS: &[(&str, fn())] = &[
         errors::an_error_log_is_opened_anew_by_whoever_writes_it,
     ),
     ("a_successors_socket_file_stays", a_successors_socket_file_stays),
+    (
+        "a_socket_file_that_was_bound_while_another_server_drains_stays",
+        a_socket_file_that_was_bound_while_another_server_drains_stays,
+    ),
     ("a_socket_file_has_the_mode_that_was_asked_for", a_socket_file_has_the_mode_that_was_asked_for),
     ("orders_come_in_over_the_control_socket", orders_come_in_over_the_control_socket),
     (
@@ -356,7 +361,27 @@ fn a_successors_socket_file_stays() {
     std::fs::remove_file(&path).unwrap();
     let mut second = Served::start(&[("addr", &word)]);
     assert!(first.stop().0.success());
-    assert!(std::os::unix::net::UnixStream::connect(&path).is_ok(), "the second server's file is there");
+    assert!(UnixStream::connect(&path).is_ok(), "the second server's file is there");
+    assert!(second.stop().0.success());
+    assert!(!path.exists(), "its own it takes away");
+}
+
+/// Planted fault: the file is known by its number alone. Whoever drains has closed its listeners, so that a file system may give
+/// the number of the file that the second server has removed to the one that it makes (ext4 does; tmpfs would not).
+fn a_socket_file_that_was_bound_while_another_server_drains_stays() {
+    let path = temporary("draining.sock");
+    let word = format!("unix:{}", path.display());
+    let mut first = Served::start(&[("addr", &format!("127.0.0.1:0 {word}"))]);
+    let mut half = Client::connect(first.addr());
+    assert_eq!(half.ask(JSON).status, 200);
+    half.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nha");
+    signal::kill(first.pid(), Signal::Term).unwrap();
+    wait_for("its listeners to be closed", || UnixStream::connect(&path).is_err());
+    let mut second = Served::start(&[("addr", &word)]);
+    assert_eq!(half.ask("lf").text(), "half");
+    drop(half);
+    assert!(first.ended().0.success());
+    assert!(UnixStream::connect(&path).is_ok(), "the second server's file is there");
     assert!(second.stop().0.success());
     assert!(!path.exists(), "its own it takes away");
 }

@@ -12,7 +12,7 @@ mod rings;
 mod sink;
 mod writer;
 
-use crate::stats::Counts;
+use crate::stats::{Counters, Counts};
 use dyno_sys::event::EventFd;
 use dyno_sys::shm::Pushed;
 use dyno_sys::socket::{self, Io};
@@ -25,6 +25,7 @@ pub(crate) use line::{Entry, Kept, Seen};
 pub(crate) use rings::{RingEnd, Rings};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) use writer::{Until, WRITER_NS_MAX, write_rings};
 
 /// What an order says that brings a log that was opened anew.
@@ -42,10 +43,11 @@ pub(crate) struct AccessLog {
 /// Where lines go.
 enum To {
     Nowhere,
-    /// `end` is how the last line that was begun ended.
+    /// `end` is how the last line that was begun ended, `errno` where the reason stands why one was lost.
     File {
         file: OwnedFd,
         end: End,
+        errno: &'static AtomicU64,
     },
     Ring(RingEnd),
     /// Replies wait until the ring's lines are written. `is_refused`: one found no room, and its reply must not leave.
@@ -69,8 +71,8 @@ impl AccessLog {
         AccessLog { to: To::Nowhere, format: LogFormat::default(), line: Vec::new(), pid: 0 }
     }
 
-    pub(crate) fn sync(format: LogFormat, file: OwnedFd) -> AccessLog {
-        AccessLog::to(format, To::File { file, end: End::Whole })
+    pub(crate) fn sync(format: LogFormat, file: OwnedFd, counters: Counters) -> AccessLog {
+        AccessLog::to(format, To::File { file, end: End::Whole, errno: counters.log_errno() })
     }
 
     pub(crate) fn ring(format: LogFormat, ring: RingEnd) -> AccessLog {
@@ -108,9 +110,12 @@ impl AccessLog {
         let AccessLog { to, format, line, pid } = self;
         match to {
             To::Nowhere => {}
-            To::File { file, end } => {
+            To::File { file, end, errno } => {
                 line::put(line, format, entry, *pid);
-                counts.log_drops += u64::from(write_line(file, line, end, counts) == Wrote::Part);
+                if let Err(why) = write_line(file, line, end, counts) {
+                    errno.store(u64::from(why.unsigned_abs()), Ordering::Relaxed);
+                    counts.log_drops += 1;
+                }
             }
             To::Ring(ring) => {
                 line::put(line, format, entry, *pid);
@@ -170,22 +175,15 @@ impl AccessLog {
 
     /// Writes to a file that was opened anew, where this worker writes itself.
     pub(crate) fn reopen(&mut self, new: &OwnedFd) -> io::Result<()> {
-        let To::File { file, end } = &mut self.to else { return Ok(()) };
+        let To::File { file, end, .. } = &mut self.to else { return Ok(()) };
         child::replace(file.as_fd(), new)?;
         *end = End::Whole;
         Ok(())
     }
 }
 
-/// Whether all of a line is in the log.
-#[derive(PartialEq, Eq)]
-enum Wrote {
-    All,
-    Part,
-}
-
-/// Writes a line at once, behind the end of one that is torn.
-fn write_line(file: &OwnedFd, line: &mut Vec<u8>, end: &mut End, counts: &mut Counts) -> Wrote {
+/// Writes a line at once, behind the end of one that is torn; see [`write_whole`].
+fn write_line(file: &OwnedFd, line: &mut Vec<u8>, end: &mut End, counts: &mut Counts) -> Result<(), i32> {
     if *end == End::Torn {
         line.insert(0, b'\n');
     }
@@ -193,23 +191,25 @@ fn write_line(file: &OwnedFd, line: &mut Vec<u8>, end: &mut End, counts: &mut Co
         counts.log_writes += 1;
         socket::write(file.as_fd(), rest)
     };
-    if write_whole(line, end, write) == line.len() { Wrote::All } else { Wrote::Part }
+    write_whole(line, end, write)
 }
 
-/// Writes until all is written or no more can be; how many bytes were, and how what was written ends. A disk that fills
-/// up takes part of a write and refuses the next (write(2)).
-fn write_whole(bytes: &[u8], end: &mut End, mut write: impl FnMut(&[u8]) -> Io) -> usize {
-    let mut written = 0;
-    while written < bytes.len() {
-        match write(&bytes[written..]) {
-            Io::Done(some) if some > 0 => written += some,
-            _ => break,
+/// Writes until all is written or no more can be: then with the error number, 0 where nothing is taken now. `end` is how what
+/// was written ends. A disk that fills up takes part of a write and refuses the next (write(2)).
+fn write_whole(bytes: &[u8], end: &mut End, mut write: impl FnMut(&[u8]) -> Io) -> Result<(), i32> {
+    let mut rest = bytes;
+    let mut outcome = Ok(());
+    while outcome.is_ok() && !rest.is_empty() {
+        match write(rest) {
+            Io::Done(some) if some > 0 => rest = &rest[some..],
+            Io::Failed(errno) => outcome = Err(errno),
+            _ => outcome = Err(0),
         }
     }
-    if let Some(last) = bytes[..written].last() {
+    if let Some(last) = bytes[..bytes.len() - rest.len()].last() {
         *end = if *last == b'\n' { End::Whole } else { End::Torn };
     }
-    written
+    outcome
 }
 
 #[cfg(test)]
@@ -219,15 +219,19 @@ mod tests {
     use crate::heads::LogDates;
     use std::fs::OpenOptions;
 
+    /// Planted fault: `write_whole` answers 0 for every error.
     #[test]
-    fn a_line_that_a_full_disk_does_not_take_is_counted() {
+    fn a_line_that_a_full_disk_does_not_take_is_counted_with_the_reason() {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let mut log = AccessLog::sync(LogFormat::default(), OwnedFd::from(full));
+        let counters = Counters::new(1, 0).unwrap();
+        let mut log = AccessLog::sync(LogFormat::default(), OwnedFd::from(full), counters);
         let mut counts = Counts::default();
         let dates = LogDates::new(0);
         let entry = Entry { client: None, dates: &dates, request: Seen::Nothing, status: 200, body_bytes: 0 };
         log.entry(&entry, &mut counts);
         assert_eq!((counts.log_writes, counts.log_drops), (1, 1));
+        // ENOSPC
+        assert_eq!(counters.log_errno().load(Ordering::Relaxed), 28);
     }
 
     #[test]
@@ -238,14 +242,14 @@ mod tests {
             out.extend_from_slice(&rest[..some]);
             Io::Done(some)
         };
-        assert_eq!(write_whole(b"a line\n", &mut end, |rest| three(rest, &mut out)), 7);
+        assert_eq!(write_whole(b"a line\n", &mut end, |rest| three(rest, &mut out)), Ok(()));
         assert!(out == b"a line\n" && end == End::Whole);
         let mut room = 2;
         let filling = |rest: &[u8]| {
             room -= 1;
             if room == 0 { Io::WouldBlock } else { Io::Done(rest.len().min(3)) }
         };
-        assert_eq!(write_whole(b"a line\n", &mut end, filling), 3);
+        assert_eq!(write_whole(b"a line\n", &mut end, filling), Err(0));
         assert!(end == End::Torn);
     }
 }

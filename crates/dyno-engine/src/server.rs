@@ -347,7 +347,7 @@ impl Server {
         for (number, (listeners, others)) in bound.by_worker.into_iter().zip(others).enumerate() {
             let neighbours = Neighbours::new(number, counters, others, Arc::clone(&full));
             let (orders, order) = socket::pipe().map_err(refused("open a pipe"))?;
-            let log = logs.of(number).map_err(refused("share the access log"))?;
+            let log = logs.of(number, counters).map_err(refused("share the access log"))?;
             let (router, runs_in) = (Arc::clone(&router), RunsIn::Thread);
             let input = Input {
                 number,
@@ -371,7 +371,8 @@ impl Server {
             let worker = Worker::new(input, &dials, &limits, Leaving::soon(drain_ns))
                 .map_err(refused("start a worker"))?;
             folders.mailboxes.push(worker.mailbox());
-            let ends = Ends { number, counters, full: Arc::clone(&full) };
+            let stop = logs.stop_of_worker().map_err(refused("share the end of the log"))?;
+            let ends = Ends { number, counters, full: Arc::clone(&full), _stop: stop };
             running.workers.push(spawn_worker(ends, &dials, worker)?);
             running.orders.push(order);
         }
@@ -386,7 +387,8 @@ impl Server {
     }
 }
 
-/// A server that serves. Dropping it drains it without waiting.
+/// A server that serves. Dropping it drains it without waiting: workers answer what they have accepted, and the log's writer
+/// ends behind the last of them, for as long as the program lives.
 ///
 /// ```
 /// # use dyno_engine::*;
@@ -469,11 +471,15 @@ impl Running {
     /// # Ok::<(), EngineError>(())
     /// ```
     pub fn stop(mut self) -> Drained {
+        self.begin_drain();
+        self.join()
+    }
+
+    fn begin_drain(&mut self) {
         if let Some(scraping) = &self.scraping {
             scraping.begin_drain();
         }
         self.orders.clear();
-        self.join()
     }
 
     fn wait(mut self) {
@@ -489,12 +495,27 @@ impl Running {
             // A writer that panicked has nothing more to say.
             let _ = writer.join();
         }
-        self.files.iter().for_each(SocketFile::remove);
+        self.remove_files();
         if let Some(scraping) = self.scraping.take() {
             scraping.end();
         }
         let wholly = left.iter().all(|left| matches!(left, Ok(Left::Drained)));
         if wholly { Drained::Wholly } else { Drained::Cut }
+    }
+
+    fn remove_files(&mut self) {
+        self.files.drain(..).for_each(|file| file.remove());
+    }
+}
+
+impl Drop for Running {
+    /// Of one that was stopped nothing is left to do.
+    fn drop(&mut self) {
+        self.begin_drain();
+        self.remove_files();
+        if let Some(scraping) = &self.scraping {
+            scraping.remove_files();
+        }
     }
 }
 
@@ -503,6 +524,8 @@ struct Ends {
     number: usize,
     counters: Counters,
     full: Arc<EventFd>,
+    /// Lets the log's writer end, when the worker's last line is in its ring.
+    _stop: Option<OwnedFd>,
 }
 
 impl Drop for Ends {
@@ -580,6 +603,8 @@ struct Logs {
     file: Option<OwnedFd>,
     rings: Option<Rings>,
     format: LogFormat,
+    /// The writer hears of the end of the first when every copy of the second is closed.
+    stop: Option<(OwnedFd, OwnedFd)>,
 }
 
 impl Logs {
@@ -590,19 +615,24 @@ impl Logs {
         workers: usize,
     ) -> Result<Logs, EngineError> {
         if dials.log == Log::Off {
-            return Ok(Logs { file: None, rings: None, format });
+            return Ok(Logs { file: None, rings: None, format, stop: None });
         }
         let file = log::open(path.as_deref()).map_err(|source| EngineError::Log { path, source })?;
         let until = if fsync { Until::OnDisk } else { Until::Written };
         let rings = Rings::new(dials.log, until, workers).map_err(refused("make a ring for the log"))?;
-        Ok(Logs { file: Some(file), rings, format })
+        let stop = rings.as_ref().map(|_| socket::pipe()).transpose().map_err(refused("open a pipe"))?;
+        Ok(Logs { file: Some(file), rings, format, stop })
     }
 
-    fn of(&self, number: usize) -> io::Result<AccessLog> {
+    fn stop_of_worker(&self) -> io::Result<Option<OwnedFd>> {
+        self.stop.as_ref().map(|(_, stop)| stop.try_clone()).transpose()
+    }
+
+    fn of(&self, number: usize, counters: Counters) -> io::Result<AccessLog> {
         let format = self.format.clone();
         Ok(match (&self.rings, &self.file) {
             (Some(rings), _) => AccessLog::ring(format, rings.end(number)),
-            (None, Some(file)) => AccessLog::sync(format, file.try_clone()?),
+            (None, Some(file)) => AccessLog::sync(format, file.try_clone()?, counters),
             (None, None) => AccessLog::off(),
         })
     }
@@ -613,8 +643,8 @@ impl Logs {
     ) -> Result<Option<(OwnedFd, JoinHandle<()>)>, EngineError> {
         let Some(rings) = self.rings.take() else { return Ok(None) };
         let Some(file) = self.file.take() else { return Ok(None) };
-        let (stopped, stop) = socket::pipe().map_err(refused("open a pipe"))?;
-        let job = rings.job(file, stopped, None, lost, Some(log::WRITER_NS_MAX));
+        let Some((stopped, stop)) = self.stop.take() else { return Ok(None) };
+        let job = rings.job(file, stopped, None, lost, log::WRITER_NS_MAX);
         let life = move || {
             // Without an epoll instance there is no writer; the rings fill up and count what they drop.
             let _ = log::write_rings(job);
@@ -635,7 +665,7 @@ mod tests {
         let counters = Counters::new(2, 0).unwrap();
         let full = Arc::new(EventFd::new().unwrap());
         let end = |number: usize, panics: bool| {
-            let ends = Ends { number, counters, full: Arc::clone(&full) };
+            let ends = Ends { number, counters, full: Arc::clone(&full), _stop: None };
             let ended = thread::spawn(move || {
                 let _ends = ends;
                 assert!(!panics, "it was asked to");

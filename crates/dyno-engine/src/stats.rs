@@ -173,6 +173,11 @@ impl Counters {
         self.words.get(self.rows * ROW_WORDS + 2)
     }
 
+    /// Why a worker that writes the access log itself has lost its last line: an error number, or 0.
+    pub(crate) fn log_errno(&self) -> &'static AtomicU64 {
+        self.words.get(self.rows * ROW_WORDS + 3)
+    }
+
     /// Whether a worker accepts connections.
     pub(crate) fn accepting(&self, row: usize) -> Accepting {
         Accepting::of(self.accepting_word(row).load(Ordering::Acquire))

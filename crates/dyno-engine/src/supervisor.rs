@@ -19,7 +19,6 @@ mod writing;
 
 use crate::config::{Config, SECOND_NS};
 use crate::control;
-use crate::dials::Reuseport;
 use crate::error::{EngineError, refused};
 use crate::host;
 use crate::hosts::Hosts;
@@ -28,8 +27,7 @@ use crate::listen;
 use crate::meter::Meters;
 use crate::orders::Report;
 use crate::route::Router;
-use crate::stats::{Accepting, Counters, Counts, RunsIn};
-use crate::worker::connections_max;
+use crate::stats::{Accepting, Counters, Counts};
 pub use check::check;
 use dyno_sys::child::{self, Exit, Wait};
 use dyno_sys::epoll::{Epoll, Events, Interest, Timeout};
@@ -139,12 +137,7 @@ fn serve(
     on_event: &mut dyn FnMut(Event),
 ) -> Result<ExitReport, EngineError> {
     supervisor.start_all()?;
-    let config = &supervisor.config;
-    let asked = config.limits.connections_max;
-    // Where each worker has listeners, each holds those of all.
-    let of_each = if config.dials.reuseport == Reuseport::Off { 1 } else { config.dials.workers.get() };
-    let listeners = supervisor.addrs.len() * of_each;
-    let fitting = connections_max(&config.limits, &config.dials, RunsIn::Process, listeners);
+    let (asked, fitting) = (supervisor.config.limits.connections_max, supervisor.fitting);
     if fitting < asked {
         on_event(Event::Fitted { asked, fitting });
     }
@@ -200,6 +193,8 @@ struct Supervisor<'r> {
     held: Option<(OwnedFd, OwnedFd)>,
     /// The workers' places.
     places: Vec<Place>,
+    /// How many connections each worker can hold, by what they have said: it knows what else it holds open.
+    fitting: usize,
     cpus: Vec<usize>,
     logs: Logs,
     /// The place of the process that writes the log from the rings.
@@ -242,6 +237,7 @@ impl<'r> Supervisor<'r> {
             counters: Counters::new(workers, config.dials.spin.us())
                 .map_err(refused("share memory for counters"))?,
             cpus: listen::cpus(),
+            fitting: config.limits.connections_max,
             places: by_worker.iter().map(|_| Place::vacant()).collect(),
             listeners: by_worker,
             steered,

@@ -143,6 +143,14 @@ impl Worker {
         })
     }
 
+    /// How many connections it can hold.
+    pub(crate) fn connections_max(&self) -> usize {
+        match self {
+            Worker::Direct(worker) => worker.connections_max,
+            Worker::ByDials(worker) => worker.connections_max,
+        }
+    }
+
     /// Serves until it is told to drain, and then until everything is answered.
     pub(crate) fn run(self) -> Left {
         match self {
@@ -489,7 +497,7 @@ fn listener_token(listener: usize) -> u64 {
 
 /// What was asked for, or what the descriptor limit leaves beside those that are held for files and listeners: a server fits
 /// itself instead of failing.
-pub(crate) fn connections_max(limits: &Limits, dials: &Dials, runs_in: RunsIn, held: usize) -> usize {
+fn connections_max(limits: &Limits, dials: &Dials, runs_in: RunsIn, held: usize) -> usize {
     let (soft, _) = dyno_sys::proc::nofile();
     let soft = usize::try_from(soft).unwrap_or(usize::MAX);
     // Threads share the descriptors of their process.

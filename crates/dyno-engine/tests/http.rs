@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Client, addr, one_worker, patient, serve, server, wait_for};
-use dyno_engine::{Method, Router, Server};
+use dyno_engine::{Log, Method, Router, Server};
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -382,4 +382,37 @@ fn a_request_on_an_idle_connection_is_answered_while_draining() {
     assert_eq!((last.status, last.header("connection")), (200, Some("close")));
     drop(client);
     assert_eq!(stop.join().unwrap(), dyno_engine::Drained::Wholly);
+}
+
+/// Planted fault: workers have no copy of what ends the log's writer. Then it ends when the server is dropped, while they answer
+/// what they have accepted: these lines are nobody's, and replies that wait for theirs never leave.
+#[test]
+fn a_server_that_is_dropped_answers_what_has_come_and_writes_its_lines() {
+    for log in [Log::Ring, Log::Commit] {
+        let (file, socket) =
+            (temporary(&format!("dropped-{log:?}.log")), temporary(&format!("dropped-{log:?}.sock")));
+        let dials = dyno_engine::Dials { log, ..one_worker() };
+        let server = server(dials, patient()).listen(&format!("unix:{}", socket.display())).log_file(&file);
+        let running = server.drain_ns(20_000_000_000).start().unwrap();
+        let address = addr(&running);
+        let mut halves: Vec<Client> = (0..16).map(|_| Client::connect(address)).collect();
+        for half in &mut halves {
+            half.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nha");
+        }
+        wait_for("all to be begun", || running.counts().reads >= 16);
+        drop(running);
+        assert!(!socket.exists(), "the socket file is taken away");
+        wait_for("the listener to be closed", || std::net::TcpStream::connect(address).is_err());
+        for half in &mut halves {
+            let last = half.ask("lf");
+            assert_eq!((last.text().as_str(), last.header("connection")), ("half", Some("close")));
+        }
+        drop(halves);
+        wait_for("every line", || std::fs::read_to_string(&file).unwrap().lines().count() == 16);
+        std::fs::remove_file(&file).unwrap();
+    }
+}
+
+fn temporary(name: &str) -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("dyno-http-{}-{name}", std::process::id()))
 }

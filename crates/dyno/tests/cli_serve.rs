@@ -75,14 +75,33 @@ fn the_access_log_goes_where_it_is_told() {
     });
 }
 
+/// Planted fault: nothing is said of it, and whoever misses his lines learns nothing.
 #[test]
-fn a_log_file_beside_a_log_that_is_off_is_no_error() {
+fn a_log_file_beside_a_log_that_is_off_is_a_warning_and_no_error() {
     let folder = Folder::new("empty-log");
     let path = folder.path("access.log");
-    let mut server = Server::serve(&["--log", "off", "--log-file", path.to_str().unwrap()]);
+    let mut server = Server::serve(&["--log-file", path.to_str().unwrap()]);
+    let said = server.hear_again("warning: nothing is written to ");
+    assert_eq!(
+        said,
+        format!(
+            "warning: nothing is written to {}: the access log is off (--log ring turns it on)",
+            path.display()
+        )
+    );
     assert!(is_hello(&answer_of(TcpStream::connect(server.addr()).unwrap())));
     server.signal(Signal::Term);
     assert!(server.end().success() && !path.exists());
+}
+
+/// As many nanoseconds as a number holds, nearly. Planted fault: they are added to the time without a bound.
+#[test]
+fn a_drain_may_take_as_long_as_anybody_wants() {
+    let mut server = Server::serve(&["--drain-timeout", "18446744073s", "--log", "ring"]);
+    assert!(is_hello(&answer_of(TcpStream::connect(server.addr()).unwrap())));
+    server.signal(Signal::Term);
+    assert_eq!(server.hear("drained"), "drained after 1 request");
+    assert!(server.end().success());
 }
 
 #[test]
@@ -192,12 +211,14 @@ fn a_regular_file_in_the_place_of_a_socket_is_said_to_be_none() {
     assert_eq!(std::fs::read_to_string(path).unwrap(), "text");
 }
 
+/// Planted fault: with `--log sync` nobody keeps what the write has answered.
 #[test]
 fn log_lines_that_get_lost_are_told_of_at_once_and_counted_at_the_end() {
     for log in ["sync", "ring"] {
         let mut server = Server::serve(&["--log", log, "--log-file", "/dev/full"]);
         ask(server.addr(), b"GET /json HTTP/1.1\r\nHost: x\r\n\r\n", 15);
-        server.hear("warning: the access log does not take every line");
+        let told = server.hear("warning: the access log does not take every line: ");
+        assert!(told.contains(": No space left on device (os error 28); "), "{log}: {told}");
         server.signal(Signal::Term);
         assert_eq!(server.hear("warning: 1 line"), "warning: 1 line of the access log was lost");
         assert_eq!(server.end().code(), Some(0));

@@ -63,7 +63,7 @@ impl Rings {
         stop: OwnedFd,
         orders: Option<OwnedFd>,
         lost: &'static AtomicU64,
-        patience_ns: Option<u64>,
+        patience_ns: u64,
     ) -> Job {
         let (rings, wake, waiting) = (self.rings.clone(), Arc::clone(&self.wake), self.waiting.clone());
         Job { rings, log, stop, orders, ledger: self.ledger, lost, wake, waiting, patience_ns }

@@ -70,8 +70,8 @@ pub(crate) struct Job {
     /// Signalled by a worker whose lines should be written soon.
     pub(crate) wake: Arc<EventFd>,
     pub(crate) waiting: Option<Waiting>,
-    /// How long it may go on after the stop with a log that takes nothing; `None`: until it is killed.
-    pub(crate) patience_ns: Option<u64>,
+    /// How long it may go on after the stop with a log that takes nothing.
+    pub(crate) patience_ns: u64,
 }
 
 /// Writes until it is stopped. What the log did not take then is left in the rings, for the caller to count.
@@ -119,13 +119,11 @@ pub(crate) fn write_rings(job: Job) -> io::Result<()> {
 }
 
 /// Whether a writer that was told to stop has nothing more to do, or nothing more that it can.
-fn is_over(round: Round, stopped_ns: u64, patience_ns: Option<u64>) -> bool {
+fn is_over(round: Round, stopped_ns: u64, patience_ns: u64) -> bool {
     match round {
         Round::Something => false,
         Round::Nothing | Round::Refused => true,
-        Round::Waits => {
-            patience_ns.is_some_and(|patience_ns| clock::mono_ns().saturating_sub(stopped_ns) > patience_ns)
-        }
+        Round::Waits => clock::mono_ns().saturating_sub(stopped_ns) > patience_ns,
     }
 }
 
@@ -248,7 +246,7 @@ mod tests {
         static LOST: AtomicU64 = AtomicU64::new(0);
         let (rings, ledger, wake) =
             (rings.to_vec(), Ledger::new(rings.len()).unwrap(), Arc::new(EventFd::new().unwrap()));
-        Job { rings, log, stop, orders: None, ledger, lost: &LOST, wake, waiting: None, patience_ns: Some(0) }
+        Job { rings, log, stop, orders: None, ledger, lost: &LOST, wake, waiting: None, patience_ns: 0 }
     }
 
     fn ring_of(lines: &str) -> &'static Ring {

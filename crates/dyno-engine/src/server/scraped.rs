@@ -81,9 +81,15 @@ impl Scraping {
 
     /// Ends it, when there is nothing more to tell of.
     pub(super) fn end(self) {
-        drop(self.orders);
+        let Scraping { orders, thread, files, .. } = self;
+        drop(orders);
         // A thread that panicked has nothing more to say.
-        let _ = self.thread.join();
+        let _ = thread.join();
+        files.iter().for_each(SocketFile::remove);
+    }
+
+    /// Takes its socket files away while it may still be asked by whoever is connected.
+    pub(super) fn remove_files(&self) {
         self.files.iter().for_each(SocketFile::remove);
     }
 }

@@ -34,8 +34,9 @@ use std::sync::Arc;
 /// A worker must be ready this long after its fork; it takes about a millisecond.
 const READY_NS_MAX: u64 = 10 * SECOND_NS;
 
-/// What a worker writes when it listens; anything else is the reason why it does not.
-const READY: &[u8] = b"ready";
+/// What a worker writes when it listens, and then how many connections it can hold; anything else is the reason why it does
+/// not.
+const READY: &str = "ready ";
 
 impl Supervisor<'_> {
     /// Forks a worker and waits until it listens; only then may the next one start.
@@ -52,7 +53,7 @@ impl Supervisor<'_> {
         let pid = forked.map_err(refused("fork a worker"))?;
         drop(readiness);
         let (order, ready) = parents.expect("only the child has taken them");
-        wait_until_ready(number, pid, &ready)?;
+        self.fitting = self.fitting.min(wait_until_ready(number, pid, &ready)?);
         self.places[number].life = Life::Running { pid, since_ns: clock::mono_ns(), orders: Some(order) };
         self.tell_scraped(|meters| meters.set_pid(number, Some(pid)));
         Ok(pid)
@@ -83,6 +84,7 @@ impl Supervisor<'_> {
         child::die_with_parent()?;
         self.leave_parent();
         self.logs.leave_all();
+        self.leave_error_log();
         scraped::serve(listeners, board, orders, self.config.sandbox)
     }
 
@@ -95,7 +97,8 @@ impl Supervisor<'_> {
                 return FAILED;
             }
         };
-        if socket::write(readiness, READY) != Io::Done(READY.len()) {
+        let ready = format!("{READY}{}", worker.connections_max());
+        if socket::write(readiness, ready.as_bytes()) != Io::Done(ready.len()) {
             return FAILED;
         }
         if let Some(held) = held {
@@ -120,7 +123,7 @@ impl Supervisor<'_> {
         if let Some(errors) = &self.config.error_log {
             error_log::tell_panics(errors);
         }
-        let log = self.logs.of_worker(&self.config, number)?;
+        let log = self.logs.of_worker(&self.config, number, self.counters)?;
         let images = self.images.files()?;
         let mounts = std::mem::take(&mut self.images.mounts);
         self.leave_parent();
@@ -190,7 +193,8 @@ fn sites_of(mounts: &[Mount], images: Vec<File>) -> io::Result<Vec<Site>> {
     tables.map(sites).map_err(io::Error::other)
 }
 
-fn wait_until_ready(number: usize, pid: Pid, ready: &OwnedFd) -> Result<(), EngineError> {
+/// How many connections the worker can hold, once it listens.
+fn wait_until_ready(number: usize, pid: Pid, ready: &OwnedFd) -> Result<usize, EngineError> {
     let failed = |how: String| EngineError::WorkerStart { worker: number, how };
     let mut word = [0; 512];
     let heard = match socket::wait_readable(ready, clock::mono_ns() + READY_NS_MAX) {
@@ -198,9 +202,11 @@ fn wait_until_ready(number: usize, pid: Pid, ready: &OwnedFd) -> Result<(), Engi
         Ok(Ready::TimedOut) | Err(_) => Io::WouldBlock,
     };
     match heard {
-        Io::Done(length) if word[..length] == *READY => return Ok(()),
         Io::Done(length) => {
             let why = String::from_utf8_lossy(&word[..length]).into_owned();
+            if let Some(fitting) = why.strip_prefix(READY).and_then(|number| number.parse().ok()) {
+                return Ok(fitting);
+            }
             let _ = child::wait(pid, Wait::Block);
             return Err(failed(why));
         }

@@ -5,10 +5,12 @@ use crate::config::Config;
 use crate::dials::Log;
 use crate::error::{EngineError, refused};
 use crate::log::{self, AccessLog, RECORD_BYTES_MAX, Rings, Trouble, Until};
+use crate::stats::Counters;
 use dyno_sys::socket;
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
 
 /// How often it is looked how the log gets on: soon enough for whoever watches a disk fill up.
 pub(super) const TROUBLE_LOOK_NS: u64 = 1_000_000_000;
@@ -97,12 +99,29 @@ impl Logs {
         self.log.as_ref().map(|_| self.watched.looked_ns + TROUBLE_LOOK_NS)
     }
 
+    /// What keeps the log from taking lines, of which so many were lost until now. Where workers write themselves it is what the
+    /// last of them has heard, for as long as lines are lost.
+    pub(super) fn trouble(&self, now_ns: u64, lost: u64, counters: Counters) -> Option<Trouble> {
+        if let Some(lines) = &self.lines {
+            return lines.rings.ledger.trouble(now_ns);
+        }
+        let errno = counters.log_errno().load(Ordering::Relaxed);
+        // A word that workers write: whatever stands there, it is a number that is told.
+        let errno = i32::try_from(errno).ok().filter(|errno| *errno > 0)?;
+        (lost > self.watched.lost).then_some(Trouble::Refused(errno))
+    }
+
     /// What a worker writes to.
-    pub(super) fn of_worker(&self, config: &Config, number: usize) -> io::Result<AccessLog> {
+    pub(super) fn of_worker(
+        &self,
+        config: &Config,
+        number: usize,
+        counters: Counters,
+    ) -> io::Result<AccessLog> {
         let format = config.log_format.clone();
         Ok(match (&self.lines, &self.log) {
             (Some(lines), _) => AccessLog::ring(format, lines.rings.end(number)),
-            (None, Some(log)) => AccessLog::sync(format, log.try_clone()?),
+            (None, Some(log)) => AccessLog::sync(format, log.try_clone()?, counters),
             (None, None) => AccessLog::off(),
         })
     }

@@ -70,6 +70,7 @@ impl Supervisor<'_> {
         self.leave_parent();
         // A copy of the log's end would keep its writer waiting.
         self.logs.leave_all();
+        self.leave_error_log();
         // SIGINT, which comes to the whole terminal group, is blocked here as in the parent; the end of the channel tells when
         // it is over.
         match self.give_up_rights().and_then(|()| child::die_with_parent()) {

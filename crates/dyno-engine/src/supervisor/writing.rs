@@ -3,7 +3,7 @@
 
 use super::logs::{Lines, Tiding};
 use super::place::{FAILED, Life, OK, Place};
-use super::{Event, Stopping, Supervisor};
+use super::{Event, LATE_NS, Stopping, Supervisor};
 use crate::error::{EngineError, refused};
 use crate::error_log;
 use crate::log;
@@ -37,6 +37,7 @@ impl Supervisor<'_> {
     fn live_as_writer(&mut self, orders: OwnedFd) -> i32 {
         let (Some(log), Some(lines)) = (self.logs.log.take(), self.logs.lines.take()) else { return FAILED };
         self.leave_parent();
+        self.leave_error_log();
         let Lines { rings, stopped, stop } = lines;
         drop(stop);
         let is_confined =
@@ -44,7 +45,9 @@ impl Supervisor<'_> {
         if is_confined.is_err() {
             return FAILED;
         }
-        let job = rings.job(log, stopped, Some(orders), self.counters.lost(), None);
+        // A supervisor that was killed can kill nobody: the writer ends by itself when it would have been.
+        let patience_ns = self.config.drain_ns.saturating_add(LATE_NS).max(log::WRITER_NS_MAX);
+        let job = rings.job(log, stopped, Some(orders), self.counters.lost(), patience_ns);
         match log::write_rings(job) {
             Ok(()) => OK,
             Err(_) => FAILED,
@@ -90,6 +93,13 @@ impl Supervisor<'_> {
         true
     }
 
+    /// Lets go of the error log, in a child that says nothing there and is not told when it is opened anew.
+    pub(super) fn leave_error_log(&self) {
+        if let Some(errors) = &self.config.error_log {
+            errors.leave();
+        }
+    }
+
     /// To the writer, or to the workers where they write themselves.
     fn hand_over_log(&self, log: &OwnedFd) {
         let places = match self.logs.lines {
@@ -114,7 +124,7 @@ impl Supervisor<'_> {
             return;
         }
         let lost = self.lines_lost();
-        let trouble = self.logs.lines.as_ref().and_then(|lines| lines.rings.ledger.trouble(now_ns));
+        let trouble = self.logs.trouble(now_ns, lost, self.counters);
         if let Some(tiding) = self.logs.watched.look(now_ns, lost, trouble) {
             self.counters.set_log_failing(self.logs.watched.is_failing());
             on_event(match tiding {

@@ -1,7 +1,9 @@
 //! The error log: what goes wrong with a request stands there before its reply has left, whoever dies then.
 
 use crate::common::{Client, wait_for};
+use crate::content::Folder;
 use crate::served::{Served, temporary};
+use dyno_sys::Pid;
 use dyno_sys::signal::{self, Signal};
 use std::path::Path;
 use std::time::Instant;
@@ -83,4 +85,29 @@ pub(crate) fn an_error_log_is_opened_anew_by_whoever_writes_it() {
     for path in [path, moved] {
         std::fs::remove_file(path).unwrap();
     }
+}
+
+/// Planted fault: the log's writer, the process that reads folders and that for metrics keep what they were forked with, and with it
+/// the room on the disk of a file that was removed after its rotation.
+pub(crate) fn nobody_holds_an_error_log_that_was_opened_anew() {
+    let (path, folder) = (temporary("held-errors.log"), Folder::new("held-errors"));
+    folder.put("index.html", "here");
+    let served = Served::start(&[
+        ("error_log", path.to_str().unwrap()),
+        ("log", "ring"),
+        ("log_file", "/dev/null"),
+        ("metrics", "127.0.0.1:0"),
+        ("content", folder.path("").to_str().unwrap()),
+    ]);
+    let family = dyno_sys::proc::tree(served.pid());
+    assert_eq!(family.len(), 6, "master, supervisor, worker, and three that say nothing");
+    let moved = path.with_extension("1");
+    std::fs::rename(&path, &moved).unwrap();
+    signal::kill(served.pid(), Signal::Usr1).unwrap();
+    let holds = |pid: &Pid| {
+        let mut open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().map(|fd| fd.unwrap().path());
+        open.any(|fd| std::fs::read_link(fd).is_ok_and(|file| file == moved))
+    };
+    wait_for("everybody to let go of it", || !family.iter().any(holds));
+    [path, moved].iter().for_each(|path| std::fs::remove_file(path).unwrap());
 }

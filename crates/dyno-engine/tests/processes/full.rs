@@ -1,6 +1,7 @@
 //! A server that has no descriptor left: who is in is served, who is not waits in the kernel's queue and costs nothing.
 
 use crate::common::{Client, wait_for};
+use crate::content::Folder;
 use crate::served::{Served, figure};
 use dyno_sys::proc::run_ns;
 use std::io::{ErrorKind, Read};
@@ -65,6 +66,23 @@ pub(crate) fn workers_hold_as_many_as_they_say_beside_the_listeners_of_all() {
     let most = workers * served.fits.expect("80 descriptors are fewer than may be held");
     let clients: Vec<Client> = (0..2 * most).map(|_| Client::connect(served.addr())).collect();
     wait_for("all workers to be full", || accepted(&served) == most);
+    drop(clients);
+    assert!(served.stop().0.success());
+}
+
+/// Files that find no room in memory are held open. Planted fault: the supervisor reckons without them what workers can hold,
+/// which do count them.
+pub(crate) fn workers_hold_as_many_as_they_say_beside_the_files_that_they_hold_open() {
+    let folder = Folder::new("held-open");
+    for number in 0..20 {
+        folder.put(&format!("site/{number}.bin"), vec![b'x'; 5_000]);
+    }
+    let site = folder.path("site");
+    let mut served = Served::start(&[("nofile", "80"), ("content_in_files", site.to_str().unwrap())]);
+    let most = served.fits.expect("80 descriptors are fewer than may be held");
+    let clients: Vec<Client> = (0..2 * most).map(|_| Client::connect(served.addr())).collect();
+    wait_for("the worker to be full", || figure(&served.order("counters"), "accept_pauses") > 0);
+    assert_eq!(accepted(&served), most);
     drop(clients);
     assert!(served.stop().0.success());
 }

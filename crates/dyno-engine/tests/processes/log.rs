@@ -147,6 +147,22 @@ pub(crate) fn lines_that_a_stalled_reader_leaves_are_counted() {
     assert_eq!(lines + lost, REQUESTS, "{report}");
 }
 
+/// Planted fault: the writer is patient until its supervisor kills it, which a dead one never does.
+pub(crate) fn a_writer_whose_supervisor_was_killed_waits_for_no_reader_for_ever() {
+    let path = temporary("orphan.fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let _reader = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let settings = [("log", "ring"), ("log_file", path.to_str().unwrap()), ("drain_ms", "100")];
+    let mut served = Served::start(&settings);
+    let writer = writer_of(&served).unwrap();
+    let mut client = Client::connect(served.addr());
+    ask_more_than_a_ring_holds(&mut client, 0);
+    signal::kill(served.pid(), Signal::Kill).unwrap();
+    served.child.wait().unwrap();
+    wait_for("the writer to end", || !crate::served::is_alive(writer) || crate::served::is_zombie(writer));
+    std::fs::remove_file(&path).unwrap();
+}
+
 pub(crate) fn a_file_size_limit_costs_lines_and_no_process() {
     let path = temporary("limited.log");
     // In blocks of 512 bytes, as POSIX has it: room for some 50 lines.

@@ -59,6 +59,10 @@ const TESTS: &[(&str, fn())] = &[
     ("no_line_is_lost_when_the_writer_is_killed", log::no_line_is_lost_when_the_writer_is_killed),
     ("no_line_is_lost_when_the_supervisor_is_killed", log::no_line_is_lost_when_the_supervisor_is_killed),
     ("lines_that_a_stalled_reader_leaves_are_counted", log::lines_that_a_stalled_reader_leaves_are_counted),
+    (
+        "a_writer_whose_supervisor_was_killed_waits_for_no_reader_for_ever",
+        log::a_writer_whose_supervisor_was_killed_waits_for_no_reader_for_ever,
+    ),
     ("a_file_size_limit_costs_lines_and_no_process", log::a_file_size_limit_costs_lines_and_no_process),
     ("a_reload_takes_new_settings_and_loses_nothing", reload::a_reload_takes_new_settings_and_loses_nothing),
     (
@@ -134,6 +138,10 @@ const TESTS: &[(&str, fn())] = &[
         "an_error_log_is_opened_anew_by_whoever_writes_it",
         errors::an_error_log_is_opened_anew_by_whoever_writes_it,
     ),
+    (
+        "nobody_holds_an_error_log_that_was_opened_anew",
+        errors::nobody_holds_an_error_log_that_was_opened_anew,
+    ),
     ("a_successors_socket_file_stays", a_successors_socket_file_stays),
     (
         "a_socket_file_that_was_bound_while_another_server_drains_stays",
@@ -152,6 +160,10 @@ const TESTS: &[(&str, fn())] = &[
     (
         "workers_hold_as_many_as_they_say_beside_the_listeners_of_all",
         full::workers_hold_as_many_as_they_say_beside_the_listeners_of_all,
+    ),
+    (
+        "workers_hold_as_many_as_they_say_beside_the_files_that_they_hold_open",
+        full::workers_hold_as_many_as_they_say_beside_the_files_that_they_hold_open,
     ),
     (
         "an_idle_connection_takes_80_bytes_with_content_logs_limits_and_filters",

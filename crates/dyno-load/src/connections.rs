@@ -581,7 +581,8 @@ mod tests {
             timeout_ns: 5_000_000_000,
         };
         let last = CONNECTIONS_PER_PAIR_MAX - 1;
-        Session::open_share(&plan, Share { connections: 2, before: last, all: last + 2 }).unwrap();
+        let share = Share { connections: 2, before: last, all: last + 2 };
+        Session::open_share(&plan, share, plan.timeout_ns).unwrap();
         assert_eq!(server.join().unwrap(), ["127.1.1.1", "127.1.1.2"]);
     }
 

@@ -93,6 +93,15 @@ impl Crew {
     /// # Errors
     /// See [`OpenError`]: the plan, a CPU that cannot be used, the server.
     pub fn open(plan: &SessionPlan, placement: &Placement) -> Result<Self, OpenError> {
+        Self::open_within(plan, placement, plan.timeout_ns)
+    }
+
+    /// The same, where each answer while opening is awaited for `answer_ns_max`.
+    pub(crate) fn open_within(
+        plan: &SessionPlan,
+        placement: &Placement,
+        answer_ns_max: u64,
+    ) -> Result<Self, OpenError> {
         check(plan, placement)?;
         let mut plan = plan.clone();
         let cpus = placement.cpus();
@@ -102,7 +111,7 @@ impl Crew {
             let connections =
                 plan.connections / cpus.len() + usize::from(index < plan.connections % cpus.len());
             let share = Share { connections, before, all: plan.connections };
-            let session = open_on(*cpu, &plan, share)?;
+            let session = open_on(*cpu, &plan, share, answer_ns_max)?;
             plan.expect = session.expect().clone();
             before += connections;
             threads.push(LoadThread { cpu: *cpu, session });
@@ -241,13 +250,18 @@ fn check(plan: &SessionPlan, placement: &Placement) -> Result<(), OpenError> {
 
 /// Opens a session where it will be driven. One with a CPU of its own is opened in a thread like those of the blocks: what
 /// they need is tried here, before a server is measured.
-fn open_on(cpu: Option<usize>, plan: &SessionPlan, share: Share) -> Result<Session, OpenError> {
-    let Some(cpu) = cpu else { return Session::open_share(plan, share) };
+fn open_on(
+    cpu: Option<usize>,
+    plan: &SessionPlan,
+    share: Share,
+    answer_ns_max: u64,
+) -> Result<Session, OpenError> {
+    let Some(cpu) = cpu else { return Session::open_share(plan, share, answer_ns_max) };
     std::thread::scope(|scope| {
         let open = || {
             affinity::set_current(&CpuSet::single(cpu))
                 .map_err(|source| OpenError::Thread { cpu, source })?;
-            Session::open_share(plan, share)
+            Session::open_share(plan, share, answer_ns_max)
         };
         let thread = spawn(scope, open).map_err(|source| OpenError::Thread { cpu, source })?;
         joined(thread)

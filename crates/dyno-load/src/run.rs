@@ -18,6 +18,11 @@ pub const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 /// How long the answers in flight are awaited at the end of a run: most servers' slowest, and a run of a second on one
 /// that has died takes no more than three.
 const DRAIN_NS_MAX: u64 = 2_000_000_000;
+/// The first answers are awaited for three times as long as the run is to last: one that is slower than the run can still be
+/// told, and a run of some seconds on a server that accepts and is silent is no matter of minutes …
+pub const OPENING_RUNS: u32 = 3;
+/// … but for five seconds at least, which is what a server may need that begins its work with its first request.
+const OPENING_NS_MIN: u64 = 5_000_000_000;
 
 /// A run from its first connection to its last answer.
 #[derive(Debug, Clone)]
@@ -48,6 +53,15 @@ pub enum Ended {
     Whole,
     /// Earlier, because it was stopped.
     Stopped,
+}
+
+impl LoadPlan {
+    /// How long each of the first answers is awaited, those on connections that are being opened.
+    #[must_use]
+    pub fn opening_ns_max(&self) -> u64 {
+        let of_run_ns = self.duration_ns.saturating_mul(u64::from(OPENING_RUNS)).max(OPENING_NS_MIN);
+        self.session.timeout_ns.min(of_run_ns)
+    }
 }
 
 impl LoadReport {
@@ -97,7 +111,7 @@ pub fn beside<T>(
     at_edge: &mut (dyn FnMut(Edge) + Send),
     look: impl FnOnce(&Beside) -> T,
 ) -> Result<(LoadReport, T), OpenError> {
-    let mut crew = Crew::open(&plan.session, &plan.placement)?;
+    let mut crew = Crew::open_within(&plan.session, &plan.placement, plan.opening_ns_max())?;
     let spec = BlockSpec {
         settle_ns: 0,
         measure_ns: plan.duration_ns,

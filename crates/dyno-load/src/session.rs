@@ -8,6 +8,7 @@
 //!
 //! Used inline by a caller with one load CPU, and by the crew's threads. It never prints, and sleeps only in epoll.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use dyno_sys::clock::{mono_ns, thread_cpu_ns};
@@ -121,7 +122,8 @@ impl Session {
     /// # Errors
     /// The first thing that went wrong: see [`OpenError`].
     pub fn open(plan: &SessionPlan) -> Result<Self, OpenError> {
-        Self::open_share(plan, Share { connections: plan.connections, before: 0, all: plan.connections })
+        let whole = Share { connections: plan.connections, before: 0, all: plan.connections };
+        Self::open_share(plan, whole, plan.timeout_ns)
     }
 
     /// Runs one block. `at_edge` is called twice, at the end of settling while the load goes on, and when all is
@@ -150,7 +152,12 @@ impl Session {
         self.connections.expect()
     }
 
-    pub(crate) fn open_share(plan: &SessionPlan, share: Share) -> Result<Self, OpenError> {
+    /// Opens its part, where each answer is awaited for `answer_ns_max`.
+    pub(crate) fn open_share(
+        plan: &SessionPlan,
+        share: Share,
+        answer_ns_max: u64,
+    ) -> Result<Self, OpenError> {
         check(plan, share)?;
         let epoll = Epoll::new().map_err(|source| OpenError::Epoll { source })?;
         let mut session = Self {
@@ -163,17 +170,22 @@ impl Session {
             sweep_every_ns: (plan.timeout_ns / 8).clamp(1_000_000, 20_000_000),
             sample_answer: Vec::new(),
         };
-        session.open_all(plan, share.connections)?;
+        session.open_all(plan, share.connections, answer_ns_max)?;
         Ok(session)
     }
 
     /// One request on every connection; the first alone, so that what it teaches holds for all others.
-    fn open_all(&mut self, plan: &SessionPlan, connections: usize) -> Result<(), OpenError> {
+    fn open_all(
+        &mut self,
+        plan: &SessionPlan,
+        connections: usize,
+        answer_ns_max: u64,
+    ) -> Result<(), OpenError> {
         let mut open = 0;
         self.connections.keep_received(SAMPLE_BYTES_MAX);
         while open < connections {
             let next = if open == 0 { 1 } else { connections.min(open + WAVE_CONNECTIONS) };
-            self.open_wave(open..next, plan)?;
+            self.open_wave(open..next, plan, answer_ns_max)?;
             if open == 0 {
                 self.sample_answer = self.connections.take_received();
                 self.check_learned();
@@ -194,16 +206,21 @@ impl Session {
         );
     }
 
-    fn open_wave(&mut self, wave: std::ops::Range<usize>, plan: &SessionPlan) -> Result<(), OpenError> {
+    fn open_wave(
+        &mut self,
+        wave: Range<usize>,
+        plan: &SessionPlan,
+        answer_ns_max: u64,
+    ) -> Result<(), OpenError> {
         assert!(
             !wave.is_empty() && wave.end <= self.connections.len(),
             "a wave is of connections to be made"
         );
         let answered = wave.start;
-        let deadline_ns = mono_ns().saturating_add(plan.timeout_ns);
+        let deadline_ns = mono_ns().saturating_add(answer_ns_max);
         let silent = OpenError::TimedOut {
             addr: plan.target.addr().clone(),
-            timeout_ns: plan.timeout_ns,
+            timeout_ns: answer_ns_max,
             answered,
             connections: self.connections.len(),
         };

@@ -132,6 +132,33 @@ fn a_run_that_is_stopped_drains_and_reports() {
     assert_eq!((report.block.replies, report.block.errors), (server.answers() - 2, Errors::default()));
 }
 
+/// Planted fault: the first answer is awaited for the whole timeout, however short the run is to be.
+#[test]
+fn a_server_that_accepts_and_is_silent_holds_a_short_run_for_seconds() {
+    let server = Server::start(scripted::Peer::wait_for_close);
+    let session = SessionPlan { timeout_ns: 30_000_000_000, ..server.plan(2) };
+    let plan = LoadPlan { session, placement: Placement::Unpinned(1), duration_ns: 100_000_000 };
+    let error = within_deadline(move || {
+        load(&plan, &AtomicBool::new(false), &mut |_| {}, &mut |_| {}).map(drop).unwrap_err()
+    });
+    assert!(matches!(error, OpenError::TimedOut { timeout_ns: 5_000_000_000, .. }), "{error:?}");
+}
+
+#[test]
+fn first_answers_are_awaited_for_three_times_the_run_five_seconds_at_least_and_never_beyond_the_timeout() {
+    let server = Server::answering(HELLO);
+    let second = 1_000_000_000;
+    let wait = |duration_s: u64, timeout_s: u64| {
+        let session = SessionPlan { timeout_ns: timeout_s * second, ..server.plan(1) };
+        let duration_ns = duration_s.saturating_mul(second);
+        LoadPlan { session, placement: Placement::Caller, duration_ns }.opening_ns_max() / second
+    };
+    assert_eq!(
+        [(1, 2), (1, 30), (3, 30), (60, 30), (u64::MAX, 30)].map(|(d, t)| wait(d, t)),
+        [2, 5, 9, 30, 30]
+    );
+}
+
 #[test]
 fn a_load_beside_something_lasts_as_long_as_that_and_counts_meanwhile() {
     let server = Server::answering(HELLO);

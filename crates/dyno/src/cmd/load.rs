@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use dyno_load::limit::Signs;
-use dyno_load::run::{Ended, LoadPlan, LoadReport, PROGRESS_EVERY, load};
+use dyno_load::run::{Ended, LoadPlan, LoadReport, OPENING_RUNS, PROGRESS_EVERY, load};
 use dyno_load::{Edge, Loaded, OpenError, Placement, Progress, SessionPlan};
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::proc;
@@ -252,6 +252,13 @@ pub(super) fn not_opened(error: &OpenError, args: &cli::Load) -> Failure {
         OpenError::TimedOut { answered, connections, .. } if answered < connections && *answered > 0 => {
             ("it serves fewer connections at a time than were opened".to_owned(), format!("-c{answered}"))
         }
+        OpenError::TimedOut { timeout_ns, .. } if u128::from(*timeout_ns) < args.timeout.as_nanos() => {
+            let duration_s = args.timeout.as_secs_f64() / f64::from(OPENING_RUNS);
+            (
+                "it hangs, or is too slow for a run as short as this".to_owned(),
+                format!("curl -si URL, or -d{:.0}s to await it for all of --timeout", duration_s.ceil()),
+            )
+        }
         OpenError::TimedOut { .. } => {
             ("it hangs, or is slower than --timeout".to_owned(), "--timeout 10s, or curl -si URL".to_owned())
         }
@@ -351,6 +358,20 @@ mod tests {
         let (_, hard) = proc::nofile();
         let lines = make_room(hard).unwrap_err().lines();
         assert!(lines.contains(&format!("this process may have {hard}")), "{lines}");
+    }
+
+    /// Planted fault: a longer timeout is what is to be tried where the run's length was the limit.
+    #[test]
+    fn a_first_answer_that_is_slower_than_a_short_run_says_which_run_would_await_it() {
+        let lines = |timeout_ns: u64, words: &[&str]| {
+            let addr = "127.0.0.1:1".parse().unwrap();
+            let error = OpenError::TimedOut { addr, timeout_ns, answered: 0, connections: 10 };
+            not_opened(&error, &load_args(words)).lines()
+        };
+        let short = lines(5_000_000_000, &["-d1s", "-T31s"]);
+        assert!(short.contains("did not answer within 5000 ms") && short.contains("-d11s"), "{short}");
+        let whole = lines(2_000_000_000, &[]);
+        assert!(whole.contains("--timeout 10s") && !whole.contains("-d"), "{whole}");
     }
 
     #[test]

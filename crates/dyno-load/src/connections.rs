@@ -14,6 +14,7 @@ use dyno_sys::socket::{self, Addr, Io, SocketError};
 
 use crate::check::{Expect, Rules};
 use crate::client::{Client, Fate, Link, Taken, Tally};
+use crate::down::Down;
 use crate::report::{OpenError, SessionPlan};
 use crate::requests::Batches;
 
@@ -63,8 +64,11 @@ pub(crate) struct Connections {
     pub(crate) tally: Tally,
     /// Clients with requests in flight.
     busy: usize,
-    /// Clients that are being connected.
+    /// Clients that are being connected, and those that are connected.
     connecting: usize,
+    up: usize,
+    /// When none was.
+    down: Down,
     /// Clients that wait for room in a socket file's queue, and the one whose turn it is.
     queueing: usize,
     turn: usize,
@@ -96,6 +100,8 @@ impl Connections {
             tally: Tally::new(addr.clone()),
             busy: 0,
             connecting: 0,
+            up: 0,
+            down: Down::default(),
             queueing: 0,
             turn: 0,
             buffer: vec![0; RECEIVE_BYTES],
@@ -144,6 +150,7 @@ impl Connections {
         let count = |is: fn(&Client) -> bool| self.clients.iter().filter(|client| is(client)).count();
         let busy = count(|client| client.in_flight > 0);
         let connecting = count(|client| matches!(client.link, Link::Connecting(_)));
+        let up = count(|client| matches!(client.link, Link::Up(_)));
         let queueing = count(|client| matches!(client.link, Link::Queueing));
         assert_eq!(
             (self.busy, self.connecting),
@@ -151,6 +158,7 @@ impl Connections {
             "busy and connecting clients are miscounted"
         );
         assert_eq!(self.queueing, queueing, "queueing clients are miscounted");
+        assert_eq!(self.up, up, "connected clients are miscounted");
     }
 
     /// Keeps what is received from now on, up to `bytes_max`.
@@ -185,6 +193,22 @@ impl Connections {
         }
     }
 
+    /// Counts from here.
+    pub(crate) fn start_measuring(&mut self, now_ns: u64) {
+        self.tally.start_measuring();
+        self.down = Down::default();
+        if self.up == 0 {
+            self.down.lost(now_ns);
+        }
+    }
+
+    /// Sends nothing any more; the time since [`Connections::start_measuring`] in which no connection was up.
+    pub(crate) fn stop_sending(&mut self, now_ns: u64) -> Vec<Range<u64>> {
+        self.sending = Sending::Nothing;
+        self.down.over(now_ns);
+        self.down.take()
+    }
+
     /// Does what one event asks for. The time of it, where the clock was read.
     #[inline]
     pub(crate) fn on_event(&mut self, epoll: &Epoll, event: Event) -> Option<u64> {
@@ -215,11 +239,12 @@ impl Connections {
                 }
                 Link::Connecting(_) if aged => {
                     self.tally.errors.connect += 1;
+                    self.down.failed();
                     self.note_timeout();
                     self.replace(epoll, index, now_ns);
                 }
                 Link::Queueing if aged || self.sending == Sending::Nothing => {
-                    self.close(index);
+                    self.close(index, now_ns);
                     if aged {
                         self.not_connected(io::Error::new(io::ErrorKind::WouldBlock, FULL_QUEUE));
                     }
@@ -228,18 +253,18 @@ impl Connections {
                 _ => {}
             }
         }
-        self.try_queue(epoll);
+        self.try_queue(epoll, now_ns);
         if cfg!(debug_assertions) {
             self.check_sums();
         }
     }
 
     /// Ends the connections that still owe answers: those would be taken for the next block's.
-    pub(crate) fn give_up_unanswered(&mut self) {
+    pub(crate) fn give_up_unanswered(&mut self, now_ns: u64) {
         for index in 0..self.clients.len() {
             if self.clients[index].in_flight > 0 {
                 self.timed_out(index);
-                self.close(index);
+                self.close(index, now_ns);
             }
         }
     }
@@ -287,13 +312,13 @@ impl Connections {
     }
 
     /// Connects those who wait for room, each in turn, until one is refused again.
-    fn try_queue(&mut self, epoll: &Epoll) {
+    fn try_queue(&mut self, epoll: &Epoll, now_ns: u64) {
         for _ in 0..self.clients.len() {
             if self.queueing == 0 {
                 return;
             }
             if let Link::Queueing = self.clients[self.turn].link {
-                self.close(self.turn);
+                self.close(self.turn, now_ns);
                 self.try_connect(epoll, self.turn);
                 if let Link::Queueing = self.clients[self.turn].link {
                     return;
@@ -313,6 +338,8 @@ impl Connections {
                 // What is connected while opening is connected for the first time.
                 self.tally.reconnects += u64::from(self.sending != Sending::One);
                 self.clients[index].link = Link::Up(fd);
+                self.up += 1;
+                self.down.over(now_ns);
                 self.send(epoll, index, now_ns);
             }
             Err(source) => self.not_connected(source),
@@ -323,6 +350,7 @@ impl Connections {
     /// The client stays down until the next sweep: trying at once would spin on a server that is gone.
     fn not_connected(&mut self, source: io::Error) {
         self.tally.errors.connect += 1;
+        self.down.failed();
         self.tally.note(|addr| OpenError::connect(&addr, source));
     }
 
@@ -380,8 +408,7 @@ impl Connections {
     fn not_sent(&mut self, epoll: &Epoll, index: usize, source: io::Error) {
         self.tally.errors.write += 1;
         self.tally.note(|addr| OpenError::Broken { addr, source });
-        self.close(index);
-        self.connect_if_sending(epoll, index, mono_ns());
+        self.replace(epoll, index, mono_ns());
     }
 
     #[cold]
@@ -441,24 +468,26 @@ impl Connections {
 
     #[cold]
     fn replace(&mut self, epoll: &Epoll, index: usize, now_ns: u64) {
-        self.close(index);
-        self.connect_if_sending(epoll, index, now_ns);
-    }
-
-    fn connect_if_sending(&mut self, epoll: &Epoll, index: usize, now_ns: u64) {
+        self.close(index, now_ns);
         if self.sending == Sending::Batches {
             self.connect(epoll, index, now_ns);
         }
     }
 
     /// Closes a connection in whatever state it is; the kernel takes its descriptor off the event queue.
-    fn close(&mut self, index: usize) {
+    fn close(&mut self, index: usize, now_ns: u64) {
         let client = &mut self.clients[index];
         client.check();
         self.busy -= usize::from(client.in_flight > 0);
         self.tally.unanswered += client.in_flight as u64;
         self.connecting -= usize::from(matches!(client.link, Link::Connecting(_)));
         self.queueing -= usize::from(matches!(client.link, Link::Queueing));
+        if let Link::Up(_) = client.link {
+            self.up -= 1;
+            if self.up == 0 {
+                self.down.lost(now_ns);
+            }
+        }
         client.link = Link::Down;
         client.in_flight = 0;
         client.unsent = 0;

@@ -16,6 +16,7 @@ use dyno_sys::clock::mono_ns;
 use crate::beside::{Beside, Running};
 use crate::check::Expect;
 use crate::connections::Share;
+use crate::down;
 use crate::report::{BlockReport, BlockSpec, Edge, OpenError, SessionPlan};
 use crate::session::{Block, LiveCounts, Measured, Session};
 
@@ -286,13 +287,16 @@ fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// One report of all parts: its wall is from thread 0's edge to the last thread's drained end.
+/// One report of all parts: its wall is from thread 0's edge to the last thread's drained end, and no connection is up when
+/// no thread has one.
 fn merged(parts: Vec<Part>) -> BlockReport {
     let ended_ns = parts.iter().map(|part| part.measured.ended_ns).max();
     let mut parts = parts.into_iter();
     let Part { measured, report: mut all } = parts.next().expect("a crew is opened with at least one CPU");
     all.wall_ns = ended_ns.unwrap_or(measured.ended_ns).saturating_sub(measured.began_ns);
-    for Part { report, .. } in parts {
+    let mut down = measured.down;
+    for Part { measured, report } in parts {
+        down = down::common(&down, &measured.down);
         all.replies += report.replies;
         all.loaded = all.loaded.and(report.loaded);
         all.wrong += report.wrong;
@@ -311,6 +315,7 @@ fn merged(parts: Vec<Part>) -> BlockReport {
         all.first_error = all.first_error.or(report.first_error);
         all.drained &= report.drained;
     }
+    all.down_ns = down::sum(&down);
     assert_eq!(all.replies, all.latencies.len(), "a thread's answers were merged without their latencies");
     assert!(all.unpinned <= all.threads, "more threads were not bound than there were");
     all

@@ -30,6 +30,7 @@ mod check;
 mod client;
 mod connections;
 mod crew;
+mod down;
 pub mod limit;
 mod report;
 mod requests;

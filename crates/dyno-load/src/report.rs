@@ -126,6 +126,8 @@ pub struct BlockReport {
     /// The part up to the moment from which nothing more was sent. Rates are of this part: what one slow answer takes
     /// after it is that answer's latency, and says nothing of how many requests a second were answered.
     pub loaded: Loaded,
+    /// Time of that part in which no connection was up, on any thread, and could not be made.
+    pub down_ns: u64,
     /// From the sending of a batch to each of its replies, in nanoseconds; connecting is not in it.
     pub latencies: Histogram,
     /// Events that epoll delivered in the measured part, and …

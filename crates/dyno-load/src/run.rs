@@ -71,6 +71,13 @@ impl LoadReport {
         per_s(self.block.loaded.replies, self.block.loaded.wall_ns)
     }
 
+    /// Share of the time in which requests were sent that no connection was up, 0 to 1.
+    #[must_use]
+    pub fn down(&self) -> f64 {
+        let wall_ns = self.block.loaded.wall_ns;
+        if wall_ns == 0 { 0.0 } else { (self.block.down_ns as f64 / wall_ns as f64).min(1.0) }
+    }
+
     /// Bytes of right answers per second of the same time; 0 when no time passed.
     #[must_use]
     pub fn bytes_per_s(&self) -> f64 {

@@ -17,6 +17,7 @@ use dyno_sys::epoll::{Epoll, Events, Timeout};
 use crate::check::{Body, Expect};
 use crate::client::Tally;
 use crate::connections::{Connections, Sending, Share};
+use crate::down;
 use crate::report::{BlockReport, BlockSpec, Edge, Loaded, OpenError, SessionPlan};
 
 /// Connections opened at once while a session opens: below the listen backlogs of servers (nginx 511; Linux' own
@@ -60,13 +61,15 @@ pub(crate) struct LiveCounts {
 }
 
 /// Where one session's measured part lay.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Measured {
     pub(crate) began_ns: u64,
     pub(crate) ended_ns: u64,
     pub(crate) cpu_ns: u64,
     pub(crate) loaded: Loaded,
     pub(crate) drained: bool,
+    /// When no connection was up in the loaded part.
+    pub(crate) down: Vec<Range<u64>>,
     /// Replies that were added to the common count.
     counted: u64,
 }
@@ -269,7 +272,7 @@ impl Session {
         part.ended_ns = mono_ns();
         part.cpu_ns = thread_cpu_ns().saturating_sub(part.cpu_ns);
         part.drained = !self.connections.awaits_answers();
-        self.connections.give_up_unanswered();
+        self.connections.give_up_unanswered(part.ended_ns);
         self.connections.check_between_blocks();
         part.check();
         self.publish(live);
@@ -301,6 +304,7 @@ impl Session {
             timed_out,
             wall_ns: part.ended_ns.saturating_sub(part.began_ns),
             loaded: part.loaded,
+            down_ns: down::sum(&part.down),
             latencies,
             events,
             waits,
@@ -335,7 +339,7 @@ impl Session {
     ) -> Phase {
         assert_eq!(part.began_ns, 0, "settling ends once");
         at_settle_end();
-        self.connections.tally.start_measuring();
+        self.connections.start_measuring(self.now_ns);
         // The CPU clock's start stands here until the end turns it into the difference.
         part.cpu_ns = thread_cpu_ns();
         part.began_ns = mono_ns();
@@ -355,7 +359,7 @@ impl Session {
         if lasts && !block.is_stopped() {
             return Phase::Measure { end_ns, latest_ns };
         }
-        self.connections.sending = Sending::Nothing;
+        part.down = self.connections.stop_sending(self.now_ns);
         let Tally { replies, bytes, events, waits, .. } = self.connections.tally;
         let wall_ns = self.now_ns.saturating_sub(part.began_ns);
         let cpu_ns = thread_cpu_ns().saturating_sub(part.cpu_ns);

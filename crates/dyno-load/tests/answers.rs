@@ -117,6 +117,19 @@ fn an_announced_close_is_followed_by_a_new_connection_and_is_no_error() {
     assert!(report.reconnects.abs_diff(answers) <= 4, "{} for {answers}", report.reconnects);
 }
 
+/// Planted fault: the moment between two connections is time in which the server was away.
+#[test]
+fn a_server_that_ends_its_only_connection_after_each_answer_is_never_away() {
+    let server = Server::start(|peer| {
+        if peer.request() {
+            peer.answer(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello");
+        }
+    });
+    let (report, _) = one_block(&server, server.plan(1));
+    assert!(report.reconnects > 50, "{} connections", report.reconnects);
+    assert_eq!((report.down_ns, report.errors), (0, Errors::default()));
+}
+
 /// Of each batch of four, the third answer says that it is the last. Planted fault: what is owed behind it is forgotten.
 #[test]
 fn what_an_announced_close_leaves_of_a_batch_is_counted() {

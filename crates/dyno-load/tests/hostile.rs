@@ -249,8 +249,10 @@ fn a_server_that_is_gone_costs_connect_errors_without_spinning() {
     server.stop_listening();
     let report = within_deadline(move || {
         let mut session = session;
-        session.block(&BlockSpec { measure_ns: 100 * MS, ..brief() }, &mut |_| {})
+        session.block(&BlockSpec { measure_ns: 400 * MS, ..brief() }, &mut |_| {})
     });
+    let (down_ns, wall_ns) = (report.down_ns, report.loaded.wall_ns);
+    assert!(down_ns > wall_ns / 10 && down_ns <= wall_ns, "no connection for {down_ns} of {wall_ns} ns");
     assert!(report.errors.connect >= 2 && report.drained);
     let sweeps = report.wall_ns / (20 * MS) + 2;
     assert!(report.errors.connect <= 2 * sweeps, "{} connects in {sweeps} sweeps", report.errors.connect);

@@ -159,6 +159,29 @@ fn first_answers_are_awaited_for_three_times_the_run_five_seconds_at_least_and_n
     );
 }
 
+/// Planted fault: what two threads are without a connection is counted twice, or not at all.
+#[test]
+fn a_server_that_dies_under_two_threads_leaves_time_without_any_connection() {
+    let mut server = Server::start(|peer| {
+        while peer.request() && peer.counts.answers.load(Ordering::SeqCst) < 20 {
+            peer.answer(HELLO);
+        }
+    });
+    let plan = LoadPlan { session: server.plan(2), placement: two_cpus(), duration_ns: u64::MAX };
+    let (report, ()) = within_deadline(move || {
+        beside(&plan, &AtomicBool::new(false), &mut |_| {}, |load| {
+            scripted::wait_until("answers are counted", || load.progress().replies > 0);
+            server.stop_listening();
+            let before = load.progress().errors;
+            scripted::wait_until("nobody connects", || load.progress().errors > before + 20);
+        })
+        .unwrap()
+    });
+    let (down_ns, wall_ns) = (report.block.down_ns, report.block.loaded.wall_ns);
+    assert!(down_ns > 20_000_000 && down_ns <= wall_ns, "no connection for {down_ns} of {wall_ns} ns");
+    assert!(report.down() > 0.0 && report.down() <= 1.0);
+}
+
 #[test]
 fn a_load_beside_something_lasts_as_long_as_that_and_counts_meanwhile() {
     let server = Server::answering(HELLO);

@@ -56,6 +56,9 @@ pub struct LoadRun {
     /// Those of them that timed out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub timed_out: u64,
+    /// Seconds of the run in which no connection was up and none could be made.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub down_s: f64,
     /// Latency of the right answers, µs; in its percentiles what timed out is slower than any of them.
     pub latency_us: Latency,
     /// The generator itself.
@@ -69,6 +72,10 @@ pub struct LoadRun {
 
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+fn is_no_time(seconds: &f64) -> bool {
+    *seconds <= 0.0
 }
 
 impl LoadRun {

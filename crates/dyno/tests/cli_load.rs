@@ -265,6 +265,23 @@ fn a_server_that_dies_meanwhile_is_told_by_what_was_lost() {
     assert!(lost > 0, "{value:#}");
 }
 
+/// Planted fault: what was answered while it lived is divided by the whole run, and all is well.
+#[test]
+fn a_server_that_dies_early_makes_a_run_that_failed() {
+    let folder = Folder::new("load-died");
+    let (server, log) = logging(&folder);
+    let url = server.url("/json");
+    let words = ["load", "-d4s", "-t2", "-c4", &url];
+    let child = dyno(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for_load(&log);
+    drop(server);
+    let ended = Ended::of(child);
+    assert_eq!(ended.code, Some(2), "{}", ended.out);
+    assert!(ended.out.contains("  No connection was up for "), "{}", ended.out);
+    assert!(ended.err.contains("error: no connection was up for "), "{}", ended.err);
+    assert!(ended.err.contains("the server's own log"), "{}", ended.err);
+}
+
 /// Planted fault: the table alone is printed, and the record of a long run is lost.
 #[test]
 fn a_record_is_written_beside_the_table_where_one_is_asked_for() {

@@ -148,8 +148,15 @@ fn warnings(run: &LoadRun) -> Vec<String> {
             "{late} requests timed out: latencies that they reach, as the longest and the mean, have no value"
         )
     });
+    let down = (run.down_s > 0.0).then(|| {
+        format!(
+            "no connection was up for {:.1} s of {:.1} s: the rate is of that time too",
+            run.down_s, run.duration_s
+        )
+    });
     let server = run.server.as_ref().and_then(|server| server.warning.clone());
-    limited.into_iter().chain(wrong).chain(lost).chain(late).chain(server).collect()
+    let of_requests = wrong.into_iter().chain(lost).chain(late);
+    limited.into_iter().chain(down).chain(of_requests).chain(server).collect()
 }
 
 #[cfg(test)]
@@ -266,6 +273,17 @@ mod tests {
         let errors = Errors { timeout: 20, ..Errors::default() };
         let older = LoadRun { timed_out: 0, errors, ..run.clone() };
         assert_eq!(latencies(&older), latencies(&run), "older records count connections");
+    }
+
+    /// Planted fault: a rate of a tenth is all that a reader is told of a server that died.
+    #[test]
+    fn time_without_a_connection_is_a_warning() {
+        let run = LoadRun { duration_s: 10.0, down_s: 9.0, requests: 5, ..LoadRun::default() };
+        assert_eq!(
+            warnings(&run),
+            ["no connection was up for 9.0 s of 10.0 s: the rate is of that time too"]
+        );
+        assert_eq!(warnings(&LoadRun { down_s: 0.0, ..run }), Vec::<String>::new());
     }
 
     /// Planted fault: each attempt to connect is told as a request.

@@ -30,7 +30,7 @@ use dyno_record::condition::Known;
 use dyno_record::load::{LoadRun, Server};
 use dyno_record::sheet::of_load;
 use dyno_report::export::{self, Subject};
-use outcome::{Outcome, failed};
+use outcome::{Failed, Outcome, failed};
 
 /// Descriptors beside the connections: standard ones, one event queue per thread, one signal descriptor, and what reading
 /// /proc takes for a moment.
@@ -64,7 +64,10 @@ pub(crate) fn run(args: &cli::Load) -> Result<ExitCode, Failure> {
     let outcome = Outcome { args, threads, report: &report, signs, limited, server, rates, digests };
     let run = record::record(&outcome);
     let held = conditions.hold(&of_load(&run))?;
-    let why = failed(&report).map(|(what, why)| why.map_or(what.clone(), |why| format!("{what}: {why}")));
+    let why = failed(&report).map(|Failed { what, why, .. }| match why {
+        Some(why) => format!("{what}: {why}"),
+        None => what,
+    });
     out::print(&match format.exporter() {
         Some(exporter) => export::write(exporter, Subject::Load(&run, why.as_deref()), &held),
         None if format == Format::Json => json(&run)?,
@@ -232,10 +235,10 @@ fn ending(report: &LoadReport, conditions_met: bool) -> Result<ExitCode, Failure
     if report.ended == Ended::Stopped {
         return Ok(ExitCode::from(exit::INTERRUPTED));
     }
-    let Some((what, why)) = failed(report) else {
+    let Some(Failed { what, why, try_this }) = failed(report) else {
         return Ok(if conditions_met { exit::DONE } else { ExitCode::from(exit::NO) });
     };
-    let failure = Failure::error(what).try_this("curl -si URL");
+    let failure = Failure::error(what).try_this(try_this);
     Err(match why {
         Some(why) => failure.likely(why),
         None => failure,

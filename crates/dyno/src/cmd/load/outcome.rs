@@ -7,6 +7,9 @@ use dyno_load::run::{Ended, LoadReport};
 
 use crate::cli;
 
+/// From this share of a run without any connection on, its rate says nothing of the server that it was to be of.
+const DOWN_MAX: f64 = 0.1;
+
 /// What a run came to, with all that is printed about it.
 pub(super) struct Outcome<'r> {
     pub(super) args: &'r cli::Load,
@@ -25,22 +28,46 @@ pub(super) fn wrong(answer: &dyno_load::WrongAnswer) -> String {
     format!("expected {}; got {}", answer.expected, answer.got)
 }
 
-/// A run says nothing of its target when no request was answered rightly, or most were not: what, and the first error or
-/// wrong answer. Who stopped a run knows why it is short.
-pub(super) fn failed(report: &LoadReport) -> Option<(String, Option<String>)> {
+/// Why a run says nothing of its target.
+pub(super) struct Failed {
+    pub(super) what: String,
+    /// The first error or wrong answer.
+    pub(super) why: Option<String>,
+    pub(super) try_this: &'static str,
+}
+
+/// A run says nothing of its target when no request was answered rightly, or most were not, or when nobody was there for a
+/// good part of it. Who stopped a run knows why it is short.
+pub(super) fn failed(report: &LoadReport) -> Option<Failed> {
     let block = &report.block;
     let (failed, replies) = (block.failed(), block.replies);
-    let what = if report.ended == Ended::Stopped {
+    let first = || block.first_error.clone().or_else(|| block.first_wrong.as_ref().map(wrong));
+    let (what, why, try_this) = if report.ended == Ended::Stopped {
         return None;
     } else if block.answered().is_err() {
-        "no request was answered rightly".to_owned()
+        ("no request was answered rightly".to_owned(), first(), CURL)
     } else if failed > replies {
-        format!("{failed} requests failed and {replies} were answered{}", lost(&block.errors))
+        let what = format!("{failed} requests failed and {replies} were answered{}", lost(&block.errors));
+        (what, first(), CURL)
+    } else if report.down() > DOWN_MAX {
+        let [down_s, all_s] = [block.down_ns, block.loaded.wall_ns].map(|ns| ns as f64 / 1e9);
+        let what = format!(
+            "no connection was up for {down_s:.1} s of {all_s:.1} s: Requests/sec is not what the server answers"
+        );
+        let silent = || "it answers no attempt to connect".to_owned();
+        (
+            what,
+            Some(first().unwrap_or_else(silent)),
+            "the server's own log: did it end, or was it started anew?",
+        )
     } else {
         return None;
     };
-    Some((what, block.first_error.clone().or_else(|| block.first_wrong.as_ref().map(wrong))))
+    Some(Failed { what, why, try_this })
 }
+
+/// What shows one answer.
+const CURL: &str = "curl -si URL";
 
 /// Connections are no requests: one may carry several, and each attempt to make one counts.
 fn lost(errors: &Errors) -> String {
@@ -52,13 +79,36 @@ fn lost(errors: &Errors) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
-    use dyno_load::BlockReport;
     use dyno_load::limit::Limited;
+    use dyno_load::{BlockReport, Loaded};
 
     fn what(errors: Errors, unanswered: u64, replies: u64) -> Option<String> {
         let block = BlockReport { errors, unanswered, replies, ..BlockReport::default() };
-        failed(&LoadReport { block, limited: Limited::No, ended: Ended::Whole }).map(|(what, _)| what)
+        failed(&LoadReport { block, limited: Limited::No, ended: Ended::Whole }).map(|failed| failed.what)
+    }
+
+    /// Of a run of ten seconds with many answers.
+    fn without_connection(down_ms: u64, ended: Ended) -> Option<Failed> {
+        let loaded = Loaded { replies: 1_000, wall_ns: 10_000_000_000, ..Loaded::default() };
+        let errors = Errors { read: 10, connect: 450, ..Errors::default() };
+        let first_error = Some("127.0.0.1:1 refuses connections".to_owned());
+        let down_ns = down_ms * 1_000_000;
+        let block =
+            BlockReport { replies: 1_000, loaded, errors, down_ns, first_error, ..BlockReport::default() };
+        failed(&LoadReport { block, limited: Limited::No, ended })
+    }
+
+    /// Planted fault: what was answered in a second is divided by ten, and all is well.
+    #[test]
+    fn a_run_whose_server_was_away_for_more_than_a_tenth_of_it_failed() {
+        let died = without_connection(9_000, Ended::Whole).unwrap();
+        assert!(died.what.starts_with("no connection was up for 9.0 s of 10.0 s"), "{}", died.what);
+        assert_eq!(died.why.as_deref(), Some("127.0.0.1:1 refuses connections"));
+        assert!(without_connection(1_001, Ended::Whole).is_some());
+        assert!(without_connection(1_000, Ended::Whole).is_none(), "a start of its own takes a moment");
+        assert!(without_connection(9_000, Ended::Stopped).is_none(), "who stops a run knows why it is short");
     }
 
     /// Planted fault: each attempt to connect is a request that failed.

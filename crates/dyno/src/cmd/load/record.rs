@@ -34,6 +34,7 @@ pub(super) fn record(outcome: &Outcome<'_>) -> LoadRun {
         errors: errors(&block.errors),
         unanswered: block.unanswered,
         timed_out: block.timed_out,
+        down_s: block.down_ns as f64 / 1e9,
         latency_us: latency(block),
         generator: generator(outcome),
         server: outcome.server.as_ref().map(server),

@@ -120,9 +120,19 @@ fn push_errors(out: &mut String, outcome: &Outcome<'_>) {
             block.unanswered
         ));
     }
+    push_down(out, block);
     push_first(out, outcome.report);
     if !block.drained {
         out.push_str("  Some requests had no answer when the wait for them was given up\n");
+    }
+}
+
+fn push_down(out: &mut String, block: &BlockReport) {
+    if block.down_ns > 0 {
+        let [down, all] = [block.down_ns, block.loaded.wall_ns].map(|ns| micros(ns as f64 / 1e3));
+        out.push_str(&format!(
+            "  No connection was up for {down} of {all}: Requests/sec is of that time too\n"
+        ));
     }
 }
 
@@ -134,7 +144,7 @@ fn push_first(out: &mut String, report: &LoadReport) {
         (None, Some(first)) => ("First error", first.clone()),
         (None, None) => return,
     };
-    let told = failed(report).and_then(|(_, why)| why);
+    let told = failed(report).and_then(|failed| failed.why);
     if told.as_ref() != Some(&first) {
         out.push_str(&format!("  {label}: {first}\n"));
     }
@@ -332,6 +342,17 @@ pub(super) mod tests {
         ] {
             assert!(text.contains(line), "{text}");
         }
+    }
+
+    /// Planted fault: the rate of a server that died is told as one of a server that was there.
+    #[test]
+    fn time_without_a_connection_stands_above_the_rate() {
+        let mut sample = Sample::new();
+        sample.report.block.down_ns = 9_000_000_000;
+        let text = body(&sample.outcome());
+        let line =
+            "  No connection was up for 9.00s of 10.00s: Requests/sec is of that time too\nRequests/sec: ";
+        assert!(text.contains(line), "{text}");
     }
 
     #[test]

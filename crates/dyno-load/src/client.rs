@@ -11,7 +11,7 @@ use dyno_sys::socket::Addr;
 
 use crate::answer::{After, Answer, AtEnd, Broken, Progress, Reader};
 use crate::check::{Rules, Verdict, WrongAnswer, shown};
-use crate::report::{Errors, OpenError};
+use crate::report::{Errors, OpenError, Unfinished};
 use crate::requests::Batches;
 
 /// A cache line: with hundreds of connections the next one's is rarely near, and every line more is a miss per request.
@@ -73,6 +73,7 @@ pub(crate) struct Tally {
     pub(crate) errors: Errors,
     pub(crate) unanswered: u64,
     pub(crate) timed_out: u64,
+    pub(crate) unfinished: Vec<Unfinished>,
     pub(crate) first_wrong: Option<WrongAnswer>,
     pub(crate) first_error: Option<OpenError>,
 }
@@ -204,6 +205,7 @@ impl Tally {
             errors: Errors::default(),
             unanswered: 0,
             timed_out: 0,
+            unfinished: Vec::new(),
             first_wrong: None,
             first_error: None,
         }

@@ -15,7 +15,7 @@ use dyno_sys::socket::{self, Addr, Io, SocketError};
 use crate::check::{Expect, Rules};
 use crate::client::{Client, Fate, Link, Taken, Tally};
 use crate::down::Down;
-use crate::report::{OpenError, SessionPlan};
+use crate::report::{OpenError, SessionPlan, Unfinished};
 use crate::requests::Batches;
 
 /// One buffer for all connections of a session: as much as loopback delivers at once (64 KiB per segment), twice.
@@ -259,13 +259,21 @@ impl Connections {
         }
     }
 
-    /// Ends the connections that still owe answers: those would be taken for the next block's.
+    /// Ends the connections that still owe answers: those would be taken for the next block's. Who is younger than the timeout
+    /// is late for the block and no more than that.
     pub(crate) fn give_up_unanswered(&mut self, now_ns: u64) {
         for index in 0..self.clients.len() {
-            if self.clients[index].in_flight > 0 {
-                self.timed_out(index);
-                self.close(index, now_ns);
+            let client = &self.clients[index];
+            if client.in_flight == 0 {
+                continue;
             }
+            let age_ns = now_ns.saturating_sub(client.since_ns);
+            if age_ns >= self.timeout_ns {
+                self.timed_out(index);
+            } else {
+                self.unfinished(index, age_ns);
+            }
+            self.close(index, now_ns);
         }
     }
 
@@ -499,6 +507,14 @@ impl Connections {
         self.tally.errors.timeout += 1;
         self.tally.timed_out += self.clients[index].in_flight as u64;
         self.note_timeout();
+    }
+
+    /// Takes what the connection owes off it; the caller closes it.
+    fn unfinished(&mut self, index: usize, age_ns: u64) {
+        let client = &mut self.clients[index];
+        self.tally.unfinished.push(Unfinished { age_ns, requests: client.in_flight as u64 });
+        (client.in_flight, client.unsent) = (0, 0);
+        self.busy -= 1;
     }
 
     fn note_timeout(&mut self) {

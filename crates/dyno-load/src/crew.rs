@@ -304,6 +304,7 @@ fn merged(parts: Vec<Part>) -> BlockReport {
         all.errors.add(&report.errors);
         all.unanswered += report.unanswered;
         all.timed_out += report.timed_out;
+        all.unfinished.extend(report.unfinished);
         all.latencies.merge(&report.latencies);
         all.events += report.events;
         all.waits += report.waits;

@@ -42,6 +42,8 @@ mod template;
 pub use beside::{Beside, Progress, Waited};
 pub use check::{Body, Expect, WrongAnswer};
 pub use crew::{Crew, Placement};
-pub use report::{BlockReport, BlockSpec, Edge, Errors, Loaded, OpenError, SessionPlan, Unanswered};
+pub use report::{
+    BlockReport, BlockSpec, Edge, Errors, Loaded, OpenError, Percentile, SessionPlan, Unanswered, Unfinished,
+};
 pub use session::Session;
 pub use target::{Target, TargetBuilder, TargetError};

@@ -35,8 +35,18 @@ pub struct BlockSpec {
     pub replies_min: u64,
     /// … but to no more than this.
     pub ns_max: u64,
-    /// How long replies in flight at the end are awaited.
+    /// How long replies in flight at the end are awaited …
     pub drain_ns_max: u64,
+    /// … and where that is less than twice what the longest answer took: for as long as that, but no longer than this. 0
+    /// waits no longer for slow ones.
+    pub drain_slow_ns_max: u64,
+}
+
+impl BlockSpec {
+    /// How long replies in flight are awaited where the longest answer took so long.
+    pub(crate) fn drain_ns(&self, longest_ns: u64) -> u64 {
+        self.drain_ns_max.max(longest_ns.saturating_mul(2).min(self.drain_slow_ns_max))
+    }
 }
 
 impl Default for BlockSpec {
@@ -49,6 +59,7 @@ impl Default for BlockSpec {
             replies_min: 500,
             ns_max: 1_000_000_000,
             drain_ns_max: 1_000_000_000,
+            drain_slow_ns_max: 0,
         }
     }
 }
@@ -71,7 +82,7 @@ pub struct Errors {
     pub read: u64,
     /// Connections that took no request.
     pub write: u64,
-    /// Connections whose oldest request passed the timeout, or was still unanswered when the drain was given up.
+    /// Connections whose oldest request passed the timeout.
     pub timeout: u64,
     /// Answers with a wrong status.
     pub status: u64,
@@ -119,8 +130,10 @@ pub struct BlockReport {
     /// Requests of the whole block that were sent, wholly or in part, and never answered: what was in flight on the
     /// connections that were lost.
     pub unanswered: u64,
-    /// Those of them that were given up for their age, or with the drain.
+    /// Those of them that were given up for their age.
     pub timed_out: u64,
+    /// Requests that were younger than the timeout when the drain was given up: neither answered nor failed, and no error.
+    pub unfinished: Vec<Unfinished>,
     /// From [`Edge::SettleEnd`] to [`Edge::End`].
     pub wall_ns: u64,
     /// The part up to the moment from which nothing more was sent. Rates are of this part: what one slow answer takes
@@ -151,6 +164,42 @@ pub struct BlockReport {
     /// The whole bytes of one right answer, as received when the session was opened; empty when it was longer than
     /// 256 KiB.
     pub sample_answer: Vec<u8>,
+}
+
+/// Requests of one connection that were still awaited when the drain was given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Since they were sent: an answer would have taken longer.
+    pub age_ns: u64,
+    /// How many.
+    pub requests: u64,
+}
+
+/// What is known of the latency that a share of all requests does not exceed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Percentile {
+    /// There was no request.
+    None,
+    /// It is this, in nanoseconds.
+    Is(u64),
+    /// It is no less: what it is depends on requests that were unfinished.
+    AtLeast(u64),
+    /// Those that timed out reach it.
+    TimedOut,
+}
+
+impl Percentile {
+    /// The latency, where it is known.
+    #[must_use]
+    pub fn known(self) -> Option<u64> {
+        if let Self::Is(ns) = self { Some(ns) } else { None }
+    }
+
+    /// What it is no less than, where no more is known.
+    #[must_use]
+    pub fn at_least(self) -> Option<u64> {
+        if let Self::AtLeast(ns) = self { Some(ns) } else { None }
+    }
 }
 
 /// The part of a block in which requests were sent.
@@ -198,16 +247,56 @@ impl BlockReport {
     /// # Errors
     /// When there was not one right answer: the target died, fell silent, or answered wrongly throughout.
     pub fn answered(&self) -> Result<(), Unanswered> {
-        if self.replies > 0 { Ok(()) } else { Err(Unanswered { why: self.first_error.clone() }) }
+        if self.replies > 0 {
+            return Ok(());
+        }
+        Err(Unanswered { why: self.first_error.clone().or_else(|| self.unfinished_in_words()) })
     }
 
-    /// The latency in nanoseconds that the share `q` of all requests do not exceed, where those that timed out are slower
-    /// than any answer: none where they reach it, or where nothing was answered.
+    /// The latency that the share `q` of all requests does not exceed, where those that timed out are slower than any answer
+    /// and of those that were unfinished nothing is known but that they are slower than they are old.
     #[must_use]
-    pub fn latency_at(&self, q: f64) -> Option<u64> {
-        let answered = self.latencies.len() as f64;
-        let wanted = q * (answered + self.timed_out as f64);
-        (answered > 0.0 && wanted <= answered).then(|| self.latencies.quantile(wanted / answered))
+    pub fn latency_at(&self, q: f64) -> Percentile {
+        let (answered, unfinished) = (self.latencies.len(), self.unfinished());
+        let all = answered + unfinished + self.timed_out;
+        if all == 0 {
+            return Percentile::None;
+        }
+        let rank = ((q * all as f64).ceil() as u64).clamp(1, all);
+        if rank > answered + unfinished {
+            return Percentile::TimedOut;
+        }
+        // It lies between these: unfinished ones may be answered at once, or be slower than any answer.
+        let most = (rank <= answered).then(|| ranked(&self.latencies, rank));
+        let least = if unfinished > 0 { ranked(&self.latencies_and_ages(), rank) } else { most.unwrap_or(0) };
+        match most {
+            // No farther apart than two values of one of the histogram's buckets.
+            Some(most) if most.saturating_sub(least) <= most >> 10 => Percentile::Is(most),
+            _ => Percentile::AtLeast(least),
+        }
+    }
+
+    /// Requests that were unfinished when the drain was given up.
+    #[must_use]
+    pub fn unfinished(&self) -> u64 {
+        self.unfinished.iter().map(|one| one.requests).sum()
+    }
+
+    /// The age of the oldest of them.
+    #[must_use]
+    pub fn oldest_unfinished_ns(&self) -> Option<u64> {
+        self.unfinished.iter().map(|one| one.age_ns).max()
+    }
+
+    fn unfinished_in_words(&self) -> Option<String> {
+        let (requests, oldest_ns) = (self.unfinished(), self.oldest_unfinished_ns()?);
+        Some(format!("{requests} were unfinished at the end, the oldest {} ms old", oldest_ns / 1_000_000))
+    }
+
+    fn latencies_and_ages(&self) -> Histogram {
+        let mut all = self.latencies.clone();
+        self.unfinished.iter().for_each(|one| all.record_n(one.age_ns, one.requests));
+        all
     }
 
     /// Requests that had no answer, or a wrong one.
@@ -215,6 +304,11 @@ impl BlockReport {
     pub fn failed(&self) -> u64 {
         self.errors.wrong() + self.unanswered
     }
+}
+
+/// The value of this rank, from 1 on: half a rank lower, so that no rounding asks for the next one.
+fn ranked(values: &Histogram, rank: u64) -> u64 {
+    values.quantile((rank as f64 - 0.5) / values.len() as f64)
 }
 
 /// Why connections could not be opened, or the first answers on them were not right.
@@ -351,10 +445,57 @@ mod tests {
         (1..=98).for_each(|ms| latencies.record(ms * 1_000_000));
         let ms = |timed_out, q| {
             let block = BlockReport { latencies: latencies.clone(), timed_out, ..BlockReport::default() };
-            block.latency_at(q).map(|ns| (ns as f64 / 1e6).round())
+            block.latency_at(q).known().map(|ns| (ns as f64 / 1e6).round())
         };
         assert_eq!((ms(0, 0.5), ms(0, 0.99)), (Some(49.0), Some(98.0)));
         assert_eq!((ms(2, 0.5), ms(2, 0.98), ms(2, 0.99)), (Some(50.0), Some(98.0), None));
-        assert_eq!(BlockReport { timed_out: 1, ..BlockReport::default() }.latency_at(0.5), None);
+        let silent = BlockReport { timed_out: 1, ..BlockReport::default() };
+        assert_eq!(silent.latency_at(0.5), Percentile::TimedOut);
+        assert_eq!(BlockReport::default().latency_at(0.5), Percentile::None);
+    }
+
+    /// Answers of 1 to 90 ms; unfinished requests; how many timed out; and the percentile, in ms.
+    fn told(unfinished: &[(u64, u64)], timed_out: u64, q: f64) -> Percentile {
+        let mut latencies = Histogram::new();
+        (1..=90).for_each(|ms| latencies.record(ms * 1_000_000));
+        let one = |(ms, requests): &(u64, u64)| Unfinished { age_ns: ms * 1_000_000, requests: *requests };
+        let unfinished = unfinished.iter().map(one).collect();
+        let block = BlockReport { latencies, unfinished, timed_out, ..BlockReport::default() };
+        let ms = |ns: u64| (ns as f64 / 1e6).round() as u64;
+        match block.latency_at(q) {
+            Percentile::Is(ns) => Percentile::Is(ms(ns)),
+            Percentile::AtLeast(ns) => Percentile::AtLeast(ms(ns)),
+            other => other,
+        }
+    }
+
+    /// Planted faults: what is unfinished counts as slower than any answer, or as answered when it was given up, or not at all.
+    #[test]
+    fn a_percentile_that_unfinished_requests_may_move_is_told_as_a_bound_and_the_others_as_they_are() {
+        use Percentile::{AtLeast, Is, TimedOut};
+        // Older than most answers: only what lies beyond their age depends on them.
+        let old = [(80, 10)];
+        assert_eq!(
+            [0.5, 0.8, 0.85, 0.9].map(|q| told(&old, 0, q)),
+            [Is(50), Is(80), AtLeast(80), AtLeast(80)]
+        );
+        assert_eq!([0.95, 1.0].map(|q| told(&old, 0, q)), [AtLeast(85), AtLeast(90)]);
+        // Older than all: there is no answer of their rank.
+        assert_eq!([0.9, 0.91].map(|q| told(&[(2_000, 10)], 0, q)), [Is(90), AtLeast(2_000)]);
+        // Young ones may move everything.
+        assert_eq!([0.05, 0.5].map(|q| told(&[(3, 10)], 0, q)), [AtLeast(3), AtLeast(40)]);
+        // Those that timed out come behind both.
+        assert_eq!([0.45, 0.5, 0.95].map(|q| told(&old, 100, q)), [AtLeast(80), AtLeast(90), TimedOut]);
+        let none =
+            BlockReport { unfinished: vec![Unfinished { age_ns: 5, requests: 2 }], ..BlockReport::default() };
+        assert_eq!(none.latency_at(0.5), AtLeast(5));
+        assert_eq!(none.failed(), 0, "it is no failure");
+    }
+
+    #[test]
+    fn a_drain_lasts_twice_as_long_as_the_longest_answer_where_that_may_be() {
+        let spec = BlockSpec { drain_ns_max: 2, drain_slow_ns_max: 30, ..BlockSpec::default() };
+        assert_eq!([0, 1, 7, 15, 16, u64::MAX].map(|ns| spec.drain_ns(ns)), [2, 2, 14, 30, 30, 30]);
+        assert_eq!(BlockSpec { drain_slow_ns_max: 0, ..spec }.drain_ns(7), 2);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! wrk's semantics: threads, connections, a duration, every connection busy all the time (closed loop: a slow answer
 //! delays the next request, so latencies are those under saturation). Unlike wrk the answers in flight at the end are
-//! awaited, for two seconds at most, so that their latencies are in the figures; rates are of the time before.
+//! awaited, for two seconds, or for twice as long as the longest answer took, so that their latencies are in the figures;
+//! rates are of the time before.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -15,8 +16,8 @@ use crate::report::{BlockReport, BlockSpec, Edge, OpenError, SessionPlan};
 /// How often wrk-like tools say something.
 pub const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
-/// How long the answers in flight are awaited at the end of a run: most servers' slowest, and a run of a second on one
-/// that has died takes no more than three.
+/// How long the answers in flight are awaited at the end of a run whose answers were quick: most servers' slowest, and a run
+/// of a second on one that has died takes no more than three.
 const DRAIN_NS_MAX: u64 = 2_000_000_000;
 /// The first answers are awaited for three times as long as the run is to last: one that is slower than the run can still be
 /// told, and a run of some seconds on a server that accepts and is silent is no matter of minutes …
@@ -88,8 +89,7 @@ impl LoadReport {
 /// Opens, loads for the plan's duration, drains, and reports.
 ///
 /// `at_edge` is called when the load starts and when all is drained, `progress` about once a second on the calling
-/// thread. `stop` may become true at any time: then the run drains and reports what it has within some 20 ms and the
-/// age of the oldest answer.
+/// thread. `stop` may become true at any time: then the run drains for two seconds at most and reports what it has.
 ///
 /// # Errors
 /// Before the load starts: see [`OpenError`]. What happens later is in the report.
@@ -125,6 +125,7 @@ pub fn beside<T>(
         replies_min: 0,
         ns_max: plan.duration_ns,
         drain_ns_max: plan.session.timeout_ns.min(DRAIN_NS_MAX),
+        drain_slow_ns_max: plan.session.timeout_ns,
     };
     let (block, found) = crew.beside(&spec, stop, at_edge, look);
     let limited = Signs::of(&block, plan.session.connections).limited();

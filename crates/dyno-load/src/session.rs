@@ -39,6 +39,8 @@ pub struct Session {
     now_ns: u64,
     sweep_at_ns: u64,
     sweep_every_ns: u64,
+    /// The longest answer while opening.
+    opening_ns: u64,
     sample_answer: Vec<u8>,
 }
 
@@ -82,8 +84,10 @@ enum Phase {
         end_ns: u64,
         latest_ns: u64,
     },
+    /// Until `until_ns`; where the block is stopped, to `stopped_ns` at most.
     Drain {
         until_ns: u64,
+        stopped_ns: u64,
     },
 }
 
@@ -95,7 +99,7 @@ impl Phase {
             Self::Measure { end_ns, .. } if now_ns < end_ns => end_ns,
             // Past the nominal end every turn looks for itself, and the sweeps see to it that there are turns.
             Self::Measure { latest_ns, .. } => latest_ns,
-            Self::Drain { until_ns } => until_ns,
+            Self::Drain { until_ns, .. } => until_ns,
         }
     }
 }
@@ -171,6 +175,7 @@ impl Session {
             sweep_at_ns: 0,
             // An eighth of the timeout is how late it may be noticed, as long as looking stays cheap.
             sweep_every_ns: (plan.timeout_ns / 8).clamp(1_000_000, 20_000_000),
+            opening_ns: 0,
             sample_answer: Vec::new(),
         };
         session.open_all(plan, share.connections, answer_ns_max)?;
@@ -236,6 +241,7 @@ impl Session {
             self.turn(deadline_ns, &LiveCounts::default());
         }
         let tally = self.connections.tally.replace();
+        self.opening_ns = self.opening_ns.max(tally.latencies.max());
         match tally.first_error {
             Some(OpenError::TimedOut { .. }) => Err(silent),
             Some(error) => Err(error),
@@ -259,7 +265,7 @@ impl Session {
             phase = self.settle_end(block, &mut part, at_settle_end);
         }
         self.connections.send_everywhere(&self.epoll, self.now_ns);
-        while !self.is_done(phase) {
+        while !self.is_done(block, phase) {
             self.turn(phase.due_ns(block, self.now_ns), live);
             phase = match phase {
                 Phase::Settle if self.now_ns >= block.settle_end_ns || block.is_stopped() => {
@@ -291,6 +297,7 @@ impl Session {
             errors,
             unanswered,
             timed_out,
+            unfinished,
             first_wrong,
             first_error,
             ..
@@ -302,6 +309,7 @@ impl Session {
             errors,
             unanswered,
             timed_out,
+            unfinished,
             wall_ns: part.ended_ns.saturating_sub(part.began_ns),
             loaded: part.loaded,
             down_ns: down::sum(&part.down),
@@ -364,7 +372,18 @@ impl Session {
         let wall_ns = self.now_ns.saturating_sub(part.began_ns);
         let cpu_ns = thread_cpu_ns().saturating_sub(part.cpu_ns);
         part.loaded = Loaded { replies, bytes, wall_ns, cpu_ns, events, waits };
-        Phase::Drain { until_ns: self.now_ns.saturating_add(block.spec.drain_ns_max) }
+        let until = |ns: u64| self.now_ns.saturating_add(ns);
+        let spec = &block.spec;
+        Phase::Drain {
+            until_ns: until(spec.drain_ns(self.longest_ns())),
+            stopped_ns: until(spec.drain_ns_max),
+        }
+    }
+
+    /// The longest answer of the block; where there was none, of those before it.
+    fn longest_ns(&self) -> u64 {
+        let latencies = &self.connections.tally.latencies;
+        if latencies.is_empty() { self.opening_ns } else { latencies.max() }
     }
 
     /// Adds this thread's replies to the common count and says whether it is still too low.
@@ -375,9 +394,10 @@ impl Session {
         block.replies.fetch_add(fresh, Ordering::Relaxed) + fresh < block.spec.replies_min
     }
 
-    fn is_done(&self, phase: Phase) -> bool {
-        let Phase::Drain { until_ns } = phase else { return false };
-        !self.connections.awaits_answers() || self.now_ns >= until_ns
+    fn is_done(&self, block: &Block<'_>, phase: Phase) -> bool {
+        let Phase::Drain { until_ns, stopped_ns } = phase else { return false };
+        let given_up = self.now_ns >= until_ns || (self.now_ns >= stopped_ns && block.is_stopped());
+        given_up || !self.connections.awaits_answers()
     }
 
     /// One wait and what it brought, and now and then a look at the clocks of all connections.

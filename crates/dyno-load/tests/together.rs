@@ -18,7 +18,8 @@ fn two_cpus() -> Placement {
 
 /// A block that lasts until it is stopped.
 fn endless() -> BlockSpec {
-    BlockSpec { settle_ns: 0, measure_ns: u64::MAX, replies_min: 0, ns_max: 0, drain_ns_max: 2_000_000_000 }
+    let spec = BlockSpec { settle_ns: 0, measure_ns: u64::MAX, replies_min: 0, ..BlockSpec::default() };
+    BlockSpec { ns_max: 0, drain_ns_max: 2_000_000_000, ..spec }
 }
 
 #[test]
@@ -130,6 +131,29 @@ fn a_run_that_is_stopped_drains_and_reports() {
     let report = within_deadline(move || load(&plan, &stop, &mut |_| {}, &mut |_| {}).unwrap());
     assert_eq!((report.ended, report.block.drained), (Ended::Stopped, true));
     assert_eq!((report.block.replies, report.block.errors), (server.answers() - 2, Errors::default()));
+}
+
+/// Planted fault: answers that take longer than two seconds, and may take thirty, have timed out when the run is over.
+#[test]
+fn a_run_awaits_the_last_answers_of_a_slow_server_and_blames_none() {
+    let server = Server::start(|peer| {
+        while peer.request() {
+            dyno_sys::clock::sleep_ns(2_300_000_000);
+            peer.answer(HELLO);
+        }
+    });
+    let session = SessionPlan { timeout_ns: 30_000_000_000, ..server.plan(1) };
+    let plan = LoadPlan { session, placement: Placement::Unpinned(1), duration_ns: 100_000_000 };
+    let report =
+        within_deadline(move || load(&plan, &AtomicBool::new(false), &mut |_| {}, &mut |_| {}).unwrap());
+    let block = &report.block;
+    assert_eq!((block.errors, block.timed_out, block.unfinished()), (Errors::default(), 0, 0));
+    assert_eq!((block.replies, block.loaded.replies, report.ended), (1, 0, Ended::Whole));
+    assert!(
+        block.latency_at(0.99).known().is_some_and(|ns| ns >= 2_300_000_000),
+        "{:?}",
+        block.latency_at(0.99)
+    );
 }
 
 /// Planted fault: the first answer is awaited for the whole timeout, however short the run is to be.

@@ -56,11 +56,20 @@ pub struct LoadRun {
     /// Those of them that timed out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub timed_out: u64,
+    /// Requests that were younger than the timeout when the wait for their answers ended: neither answered nor failed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unfinished: u64,
+    /// Right answers that came when nothing was sent any more: they are in the latencies, and in no count and rate.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub answered_late: u64,
     /// Seconds of the run in which no connection was up and none could be made.
     #[serde(default, skip_serializing_if = "is_no_time")]
     pub down_s: f64,
     /// Latency of the right answers, µs; in its percentiles what timed out is slower than any of them.
     pub latency_us: Latency,
+    /// What percentiles are no less than that depend on unfinished requests, µs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least_us: Option<AtLeast>,
     /// The generator itself.
     pub generator: Generator,
     /// The server, where its process was named.
@@ -136,7 +145,8 @@ impl Errors {
     }
 }
 
-/// A distribution of latencies, µs. A percentile is none where what timed out reaches it.
+/// A distribution of latencies, µs. A percentile is none where what timed out reaches it, or where it depends on requests that
+/// were unfinished.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// The shortest.
@@ -159,6 +169,29 @@ pub struct Latency {
     pub p99_99: Option<f64>,
     /// The longest.
     pub max: f64,
+}
+
+/// Bounds of percentiles, µs: each is what it would be had unfinished requests been answered at the end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct AtLeast {
+    /// Median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50: Option<f64>,
+    /// 75 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p75: Option<f64>,
+    /// 90 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p90: Option<f64>,
+    /// 99 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99: Option<f64>,
+    /// 99.9 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_9: Option<f64>,
+    /// 99.99 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_99: Option<f64>,
 }
 
 /// The generator's own work.

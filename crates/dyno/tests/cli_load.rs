@@ -282,6 +282,40 @@ fn a_server_that_dies_early_makes_a_run_that_failed() {
     assert!(ended.err.contains("the server's own log"), "{}", ended.err);
 }
 
+/// Answers each request after so many milliseconds, on any number of connections.
+fn slow(ms: u64) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map(Result::unwrap) {
+            std::thread::spawn(move || answer_after(stream, ms));
+        }
+    });
+    url
+}
+
+fn answer_after(mut stream: TcpStream, ms: u64) {
+    use std::io::{Read, Write};
+    let mut request = [0; 4_096];
+    while matches!(stream.read(&mut request), Ok(length) if length > 0) {
+        clock::sleep_ns(ms * 1_000_000);
+        if stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
+            return;
+        }
+    }
+}
+
+/// Planted fault: answers that are younger than the timeout timed out because the run is over, and no condition is met.
+#[test]
+fn answers_that_take_longer_than_the_end_of_a_run_are_awaited_and_not_called_timed_out() {
+    let words = ["-d200ms", "-T30s", "-t1", "-c2", "--json", "--fail-under", "p99<=10s, errors<=0"];
+    let ended = load(&words, &slow(2_300));
+    let value: serde_json::Value = serde_json::from_str(ended.done()).unwrap();
+    assert!(value["errors"].as_object().unwrap().values().all(|count| count == 0), "{value:#}");
+    assert!(value["latency_us"]["p99"].as_f64().unwrap() >= 2.3e6, "{value:#}");
+    assert_eq!(value["answered_late"], 2, "{value:#}");
+}
+
 /// Planted fault: the table alone is printed, and the record of a long run is lost.
 #[test]
 fn a_record_is_written_beside_the_table_where_one_is_asked_for() {

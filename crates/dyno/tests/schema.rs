@@ -10,6 +10,8 @@ mod schema;
 
 use common::{Ended, Server, dyno, run};
 use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
@@ -64,6 +66,47 @@ fn a_load_is_what_its_schema_says() {
     let url = format!("http://{}/json", server.place);
     schema::holds("load", run(["load", "-d", "300ms", "--json", &url]).done());
     schema::holds("load", run(["load", "-d", "300ms", "--json", "--pid", &pid, &url]).done());
+}
+
+/// Answers the first request of two connections; what comes then is left to `after`, with the listener and both.
+fn answering_twice(after: impl FnOnce(TcpListener, Vec<TcpStream>) + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let mut answered = |_| {
+            let mut stream = listener.accept().unwrap().0;
+            assert!(stream.read(&mut [0; 4_096]).unwrap() > 0);
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
+            stream
+        };
+        let both = (0..2).map(&mut answered).collect();
+        after(listener, both);
+    });
+    url
+}
+
+/// Planted faults: fields of a load that ends in the midst of its requests, or without a server, that no schema names; and
+/// requests of two seconds that may take thirty are errors.
+#[test]
+fn a_load_that_ends_oddly_is_what_its_schema_says() {
+    let words = ["load", "-d300ms", "-T30s", "-t1", "-c2", "--json"];
+    let silent = answering_twice(|_listener, _both| {
+        loop {
+            std::thread::park();
+        }
+    });
+    let ended = run(words.iter().chain([&silent.as_str()]));
+    schema::holds("load", &ended.out);
+    let value: Value = serde_json::from_str(&ended.out).unwrap();
+    assert!(value["errors"].as_object().unwrap().values().all(|count| count == 0), "{value:#}");
+    assert_eq!((&value["unfinished"], &value["timed_out"]), (&2.into(), &Value::Null), "{value:#}");
+    assert!(value["at_least_us"]["p50"].as_f64().unwrap() > 2e6, "{value:#}");
+    assert!(ended.code == Some(2) && ended.err.contains("2 were unfinished at the end"), "{}", ended.err);
+    let gone = answering_twice(|listener, both| drop((listener, both)));
+    let ended = run(words.iter().chain([&gone.as_str()]));
+    schema::holds("load", &ended.out);
+    let value: Value = serde_json::from_str(&ended.out).unwrap();
+    assert!(value["down_s"].as_f64().unwrap() > 0.1, "{value:#}");
 }
 
 #[test]

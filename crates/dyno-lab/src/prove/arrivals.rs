@@ -23,6 +23,7 @@ const LOAD: BlockSpec = BlockSpec {
     replies_min: 0,
     ns_max: 3_000_000_000,
     drain_ns_max: 3_000_000_000,
+    drain_slow_ns_max: 0,
 };
 
 impl World<'_> {

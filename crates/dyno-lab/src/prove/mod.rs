@@ -29,6 +29,7 @@ const WATCHED: BlockSpec = BlockSpec {
     replies_min: REQUESTS,
     ns_max: 3_000_000_000,
     drain_ns_max: 3_000_000_000,
+    drain_slow_ns_max: 0,
 };
 
 impl World<'_> {

@@ -127,6 +127,7 @@ impl Measuring<'_> {
             replies_min: 1,
             ns_max: ns.max(ANSWER_NS_MAX),
             drain_ns_max: ANSWER_NS_MAX,
+            drain_slow_ns_max: 0,
         };
         let (mut replies, mut wall_ns) = (0, 0);
         for _ in 0..pieces {

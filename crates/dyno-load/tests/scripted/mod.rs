@@ -205,6 +205,7 @@ pub fn short() -> BlockSpec {
         replies_min: 200,
         ns_max: 5_000_000_000,
         drain_ns_max: 5_000_000_000,
+        drain_slow_ns_max: 0,
     }
 }
 

@@ -86,31 +86,45 @@ fn rates(run: &LoadRun) -> Vec<Figure> {
 }
 
 fn latencies(run: &LoadRun) -> Vec<Figure> {
-    let l = &run.latency_us;
+    let (l, least) = (&run.latency_us, run.at_least_us.unwrap_or_default());
     // Each with the share of requests that it does not exceed. Of a mean, all of them have to be known.
     let all = [
-        ("p50", "median latency", l.p50, 0.5),
-        ("p75", "75 % latency", l.p75, 0.75),
-        ("p90", "90 % latency", l.p90, 0.9),
-        ("p99", "99 % latency", l.p99, 0.99),
-        ("p99_9", "99.9 % latency", l.p99_9, 0.999),
-        ("p99_99", "99.99 % latency", l.p99_99, 0.9999),
-        ("max", "longest latency", Some(l.max), 1.0),
-        ("mean", "mean latency", Some(l.mean), 1.0),
+        ("p50", "median latency", l.p50, least.p50, 0.5),
+        ("p75", "75 % latency", l.p75, least.p75, 0.75),
+        ("p90", "90 % latency", l.p90, least.p90, 0.9),
+        ("p99", "99 % latency", l.p99, least.p99, 0.99),
+        ("p99_9", "99.9 % latency", l.p99_9, least.p99_9, 0.999),
+        ("p99_99", "99.99 % latency", l.p99_99, least.p99_99, 0.9999),
+        ("max", "longest latency", Some(l.max), None, 1.0),
+        ("mean", "mean latency", Some(l.mean), None, 1.0),
     ];
-    let (answered, late) = (run.requests as f64, run.timed_out());
-    // Of no answer there is no latency, and of what timed out none but "longer".
-    let is_known = |share: f64| answered > 0.0 && answered >= share * (answered + late as f64);
-    let figure = |(name, what, value, share): (&str, &str, Option<f64>, f64)| {
+    let answered = run.requests.saturating_add(run.answered_late) as f64;
+    let without = run.timed_out().saturating_add(run.unfinished) as f64;
+    // Of no answer there is no latency, and of what timed out or was unfinished none but "longer".
+    let is_known = |share: f64| answered > 0.0 && answered >= share * (answered + without);
+    let figure = |(name, what, value, least, share): (&str, &str, Option<f64>, Option<f64>, f64)| {
         let value = value.filter(|_| is_known(share));
-        let basis = match (value, late) {
-            (Some(_), _) | (None, 0) => String::new(),
-            (None, 1) => "1 request timed out".to_owned(),
-            (None, late) => format!("{late} requests timed out"),
-        };
+        let basis = if value.is_some() { String::new() } else { unknown(run, least) };
         Figure::new(name, what, (Unit::Us, Better::Lower), value).basis(basis)
     };
     all.map(figure).into()
+}
+
+/// Why a latency has no value, and what it is no less than.
+fn unknown(run: &LoadRun, least_us: Option<f64>) -> String {
+    let late = match run.timed_out() {
+        0 => None,
+        1 => Some("1 request timed out".to_owned()),
+        late => Some(format!("{late} requests timed out")),
+    };
+    let unfinished = match run.unfinished {
+        0 => None,
+        1 => Some("1 request was unfinished".to_owned()),
+        unfinished => Some(format!("{unfinished} requests were unfinished")),
+    };
+    let why: Vec<String> = late.into_iter().chain(unfinished).collect();
+    let least = least_us.map_or_else(String::new, |us| format!("at least {:.1} ms: ", us / 1e3));
+    least + &why.join(", ")
 }
 
 fn errors(run: &LoadRun) -> Vec<Figure> {
@@ -148,6 +162,12 @@ fn warnings(run: &LoadRun) -> Vec<String> {
             "{late} requests timed out: latencies that they reach, as the longest and the mean, have no value"
         )
     });
+    let unfinished = (run.unfinished > 0).then(|| {
+        format!(
+            "{} requests were unfinished at the end, and younger than the timeout: latencies that depend on them, as the longest and the mean, have no value",
+            run.unfinished
+        )
+    });
     let down = (run.down_s > 0.0).then(|| {
         format!(
             "no connection was up for {:.1} s of {:.1} s: the rate is of that time too",
@@ -155,7 +175,7 @@ fn warnings(run: &LoadRun) -> Vec<String> {
         )
     });
     let server = run.server.as_ref().and_then(|server| server.warning.clone());
-    let of_requests = wrong.into_iter().chain(lost).chain(late);
+    let of_requests = wrong.into_iter().chain(lost).chain(late).chain(unfinished);
     limited.into_iter().chain(down).chain(of_requests).chain(server).collect()
 }
 
@@ -163,7 +183,7 @@ fn warnings(run: &LoadRun) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::difference::{Difference, Named, Verdict};
-    use crate::load::Latency;
+    use crate::load::{AtLeast, Latency};
 
     fn verdict(a: &LoadRun, b: &LoadRun) -> (Verdict, String) {
         let (a, b) = (of_load(a), of_load(b));
@@ -273,6 +293,39 @@ mod tests {
         let errors = Errors { timeout: 20, ..Errors::default() };
         let older = LoadRun { timed_out: 0, errors, ..run.clone() };
         assert_eq!(latencies(&older), latencies(&run), "older records count connections");
+    }
+
+    /// Planted faults: what was unfinished counts as timed out; percentiles that it cannot move have no value; and a run whose
+    /// answers all came at its end has no latency.
+    #[test]
+    fn a_latency_that_unfinished_requests_may_move_has_a_bound_and_the_others_their_values() {
+        let latency_us = Latency { p50: Some(2e3), p90: Some(9e3), ..Latency::default() };
+        let at_least_us = Some(AtLeast { p99: Some(9.5e3), p99_9: Some(2e6), ..AtLeast::default() });
+        let run = LoadRun {
+            requests: 900,
+            answered_late: 80,
+            unfinished: 20,
+            latency_us,
+            at_least_us,
+            ..LoadRun::default()
+        };
+        let sheet = of_load(&run);
+        let value =
+            |sheet: &Sheet, name: &str| sheet.figure(name).map(|figure| (figure.value, figure.basis.clone()));
+        let told = |value: Option<f64>, basis: &str| Some((value, basis.to_owned()));
+        assert_eq!(value(&sheet, "p50"), told(Some(2e3), ""));
+        assert_eq!(value(&sheet, "p90"), told(Some(9e3), ""));
+        assert_eq!(value(&sheet, "p99"), told(None, "at least 9.5 ms: 20 requests were unfinished"));
+        assert_eq!(value(&sheet, "max"), told(None, "20 requests were unfinished"));
+        assert_eq!(value(&sheet, "errors"), told(Some(0.0), ""));
+        assert_eq!(run.failed(), 0);
+        assert!(
+            sheet.warnings.iter().any(|one| one.starts_with("20 requests were unfinished")),
+            "{:?}",
+            sheet.warnings
+        );
+        let late = LoadRun { requests: 0, answered_late: 5, latency_us, ..LoadRun::default() };
+        assert_eq!(value(&of_load(&late), "p90"), told(Some(9e3), ""));
     }
 
     /// Planted fault: a rate of a tenth is all that a reader is told of a server that died.

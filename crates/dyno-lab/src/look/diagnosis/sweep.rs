@@ -20,6 +20,7 @@ const SPEC: BlockSpec = BlockSpec {
     replies_min: 50,
     ns_max: 1_000_000_000,
     drain_ns_max: 2_000_000_000,
+    drain_slow_ns_max: 0,
 };
 /// The bootstrap's draws are the same for the same points.
 const SEED: u64 = 0x0d15_ea5e;

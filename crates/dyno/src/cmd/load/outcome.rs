@@ -44,8 +44,8 @@ pub(super) fn failed(report: &LoadReport) -> Option<Failed> {
     let first = || block.first_error.clone().or_else(|| block.first_wrong.as_ref().map(wrong));
     let (what, why, try_this) = if report.ended == Ended::Stopped {
         return None;
-    } else if block.answered().is_err() {
-        ("no request was answered rightly".to_owned(), first(), CURL)
+    } else if let Err(unanswered) = block.answered() {
+        ("no request was answered rightly".to_owned(), unanswered.why.or_else(first), CURL)
     } else if failed > replies {
         let what = format!("{failed} requests failed and {replies} were answered{}", lost(&block.errors));
         (what, first(), CURL)
@@ -82,7 +82,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use dyno_load::limit::Limited;
-    use dyno_load::{BlockReport, Loaded};
+    use dyno_load::{BlockReport, Loaded, Unfinished};
 
     fn what(errors: Errors, unanswered: u64, replies: u64) -> Option<String> {
         let block = BlockReport { errors, unanswered, replies, ..BlockReport::default() };
@@ -109,6 +109,16 @@ mod tests {
         assert!(without_connection(1_001, Ended::Whole).is_some());
         assert!(without_connection(1_000, Ended::Whole).is_none(), "a start of its own takes a moment");
         assert!(without_connection(9_000, Ended::Stopped).is_none(), "who stops a run knows why it is short");
+    }
+
+    /// Planted fault: there was no error, and nothing says why nothing was measured.
+    #[test]
+    fn a_run_of_unfinished_requests_alone_says_how_old_they_are() {
+        let unfinished = vec![Unfinished { age_ns: 3_000_000_000, requests: 10 }];
+        let block = BlockReport { unfinished, ..BlockReport::default() };
+        let told = failed(&LoadReport { block, limited: Limited::No, ended: Ended::Whole }).unwrap();
+        assert_eq!(told.what, "no request was answered rightly");
+        assert_eq!(told.why.as_deref(), Some("10 were unfinished at the end, the oldest 3000 ms old"));
     }
 
     /// Planted fault: each attempt to connect is a request that failed.

@@ -2,9 +2,10 @@
 
 use dyno_host::machine::machine;
 use dyno_lab::measure::cost::ServerCost;
+use dyno_load::BlockReport;
 use dyno_load::limit::Limited;
 use dyno_load::run::Ended;
-use dyno_record::load::{Cpu, Errors, Generator, LOAD_SCHEMA, Latency, LoadRun, Server};
+use dyno_record::load::{AtLeast, Cpu, Errors, Generator, LOAD_SCHEMA, Latency, LoadRun, Server};
 
 use super::outcome::Outcome;
 use crate::this_run;
@@ -34,8 +35,11 @@ pub(super) fn record(outcome: &Outcome<'_>) -> LoadRun {
         errors: errors(&block.errors),
         unanswered: block.unanswered,
         timed_out: block.timed_out,
+        unfinished: block.unfinished(),
+        answered_late: block.replies.saturating_sub(block.loaded.replies),
         down_s: block.down_ns as f64 / 1e9,
         latency_us: latency(block),
+        at_least_us: at_least(block),
         generator: generator(outcome),
         server: outcome.server.as_ref().map(server),
         interrupted: outcome.report.ended == Ended::Stopped,
@@ -60,9 +64,9 @@ fn generator(outcome: &Outcome<'_>) -> Generator {
     }
 }
 
-fn latency(block: &dyno_load::BlockReport) -> Latency {
+fn latency(block: &BlockReport) -> Latency {
     let (latencies, us) = (&block.latencies, |ns: f64| ns / 1e3);
-    let at = |q| block.latency_at(q).map(|ns| us(ns as f64));
+    let at = |q| block.latency_at(q).known().map(|ns| us(ns as f64));
     Latency {
         min: us(latencies.min() as f64),
         mean: us(latencies.mean()),
@@ -75,6 +79,20 @@ fn latency(block: &dyno_load::BlockReport) -> Latency {
         p99_99: at(0.9999),
         max: us(latencies.max() as f64),
     }
+}
+
+/// Where requests were unfinished alone.
+fn at_least(block: &BlockReport) -> Option<AtLeast> {
+    let at = |q| block.latency_at(q).at_least().map(|ns| ns as f64 / 1e3);
+    let bounds = AtLeast {
+        p50: at(0.5),
+        p75: at(0.75),
+        p90: at(0.9),
+        p99: at(0.99),
+        p99_9: at(0.999),
+        p99_99: at(0.9999),
+    };
+    (bounds != AtLeast::default()).then_some(bounds)
 }
 
 fn server(cost: &ServerCost) -> Server {
@@ -134,6 +152,23 @@ mod tests {
         for (name, count) in recorded.by_name() {
             assert!(debug.contains(&format!("{name}: {count}")), "{name} is {count} of {debug}");
         }
+    }
+
+    /// Planted faults: unfinished requests are lost with the run, or count as failed; and a percentile that they may move is told.
+    #[test]
+    fn what_was_unfinished_or_came_late_and_time_without_a_connection_are_recorded() {
+        let mut sample = Sample::new();
+        let block = &mut sample.report.block;
+        block.unfinished = vec![dyno_load::Unfinished { age_ns: 2_000_000_000, requests: 3 }];
+        block.loaded.replies -= 7;
+        block.down_ns = 500_000_000;
+        let run = record(&sample.outcome());
+        assert_eq!((run.unfinished, run.answered_late, run.down_s), (3, 7, 0.5));
+        assert_eq!((run.failed(), run.timed_out()), (0, 0));
+        let is_near = |us: Option<f64>, wanted: f64| us.is_some_and(|us| (us / wanted - 1.0).abs() < 0.001);
+        let (told, bounds) = (run.latency_us, run.at_least_us.unwrap());
+        assert!(is_near(told.p90, 900.0) && told.p99.is_none(), "{told:?}");
+        assert!(bounds.p90.is_none() && is_near(bounds.p99, 2e6), "{bounds:?}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dyno_load::limit::Limited;
 use dyno_load::run::LoadReport;
-use dyno_load::{BlockReport, Progress};
+use dyno_load::{BlockReport, Percentile, Progress};
 use dyno_measure::Histogram;
 use dyno_measure::stats::{deviation, mean};
 
@@ -84,8 +84,10 @@ fn push_distribution(out: &mut String, block: &BlockReport) {
     out.push_str("  Latency Distribution\n");
     for percent in [50.0, 75.0, 90.0, 99.0] {
         let value = match block.latency_at(percent / 100.0) {
-            None if block.timed_out > 0 => "timed out".to_owned(),
-            ns => micros(ns.unwrap_or(0) as f64 / 1e3),
+            Percentile::TimedOut => "timed out".to_owned(),
+            Percentile::AtLeast(ns) => format!(">={}", micros(ns as f64 / 1e3)),
+            Percentile::Is(ns) => micros(ns as f64 / 1e3),
+            Percentile::None => micros(0.0),
         };
         out.push_str(&format!("{percent:>7.0}%{}\n", column(&value, 10)));
     }
@@ -113,6 +115,7 @@ fn push_errors(out: &mut String, outcome: &Outcome<'_>) {
         let timed_out = block.timed_out;
         out.push_str(&format!("  Timed out: {timed_out} requests; the Latency line is of the others\n"));
     }
+    push_unfinished(out, block);
     // A connection of batches carries several.
     if block.unanswered > read + write + timeout {
         out.push_str(&format!(
@@ -122,8 +125,20 @@ fn push_errors(out: &mut String, outcome: &Outcome<'_>) {
     }
     push_down(out, block);
     push_first(out, outcome.report);
-    if !block.drained {
-        out.push_str("  Some requests had no answer when the wait for them was given up\n");
+}
+
+/// What the end of sending cut off, one way or the other.
+fn push_unfinished(out: &mut String, block: &BlockReport) {
+    if let Some(oldest_ns) = block.oldest_unfinished_ns() {
+        let (unfinished, oldest) = (block.unfinished(), micros(oldest_ns as f64 / 1e3));
+        out.push_str(&format!(
+            "  Unfinished: {unfinished} requests, {oldest} old at most: no errors; the Latency line is of the others\n"
+        ));
+    }
+    // Some are always in flight at the end; they are told where the rate misses a good part of all.
+    let late = block.replies.saturating_sub(block.loaded.replies);
+    if late > 0 && late > block.loaded.replies / 10 {
+        out.push_str(&format!("  Answered late: {late} requests, in Latency and not in Requests/sec\n"));
     }
 }
 
@@ -224,7 +239,7 @@ pub(super) mod tests {
     use crate::cli;
     use dyno_load::limit::Signs;
     use dyno_load::run::Ended;
-    use dyno_load::{Errors, Loaded, WrongAnswer};
+    use dyno_load::{Errors, Loaded, Unfinished, WrongAnswer};
 
     /// A run that never was, with everything in it.
     pub(in crate::cmd::load) struct Sample {
@@ -342,6 +357,35 @@ pub(super) mod tests {
         ] {
             assert!(text.contains(line), "{text}");
         }
+    }
+
+    /// Planted faults: what is younger than the timeout timed out, or is not told at all.
+    #[test]
+    fn unfinished_requests_are_told_with_their_age_and_bound_the_distribution() {
+        let mut sample = Sample::new();
+        let block = &mut sample.report.block;
+        block.unfinished = vec![Unfinished { age_ns: 2_100_000_000, requests: 3 }];
+        let text = body(&sample.outcome());
+        for line in [
+            "     90%    0.90ms\n",
+            "     99%  >=2.10s \n",
+            "  Unfinished: 3 requests, 2.10s old at most: no errors; the Latency line is of the others\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
+        assert!(!text.contains("timed out") && !text.contains("Socket errors"), "{text}");
+    }
+
+    /// Planted fault: a rate of nothing, over latencies of all.
+    #[test]
+    fn answers_that_came_at_the_end_are_told_where_the_rate_misses_many() {
+        let mut sample = Sample::new();
+        let late = "  Answered late: 1000 requests, in Latency and not in Requests/sec\n";
+        sample.report.block.replies += 1_000;
+        assert!(!body(&sample.outcome()).contains("Answered late"), "there are always some");
+        sample.report.block.loaded.replies = 0;
+        sample.report.block.replies = 1_000;
+        assert!(body(&sample.outcome()).contains(late));
     }
 
     /// Planted fault: the rate of a server that died is told as one of a server that was there.

@@ -223,6 +223,10 @@ fn bytes_per_call(facts: &Facts<'_>, off: &OffCpu<'_>) -> Option<f64> {
 
 /// Threads wait for each other at a lock.
 pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
+    facts.as_goroutines_show(at_locks(facts))
+}
+
+fn at_locks(facts: &Facts<'_>) -> Outcome {
     let goroutines = facts.at_mutexes.as_ref().filter(|at| !at.behind_disk).map(|at| at.share);
     let threads = facts.off.as_ref().map(|off| off.share(|time| time.contended));
     let contended_ns = |off: &OffCpu<'_>| off.sum(|time| time.contended) as f64;

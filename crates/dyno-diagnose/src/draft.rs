@@ -10,6 +10,8 @@ pub(super) enum Outcome {
     Alone(Draft),
     /// It is seen, and no fault by itself.
     Noted(Draft),
+    /// The same, and whether it is a fault hangs on what was not seen.
+    Partly(Draft, &'static str),
     /// It is not so, by this figure.
     Against(String),
     /// It is not so, by a figure that falls short of a line.

@@ -17,6 +17,9 @@ use super::goroutines::AtMutexes;
 use super::names;
 use super::waits::OffCpu;
 
+/// What rules about locks and pools need of a Go program.
+const GOROUTINES: &str = "what goroutines wait for";
+
 /// From half of the CPU time on what has no name outweighs what has one.
 const UNNAMED_MIN: f64 = 0.5;
 
@@ -146,6 +149,17 @@ impl<'o> Facts<'o> {
         let busiest = self.seen.threads.iter().max_by_key(|thread| thread.run_ns)?;
         let kept_off = busiest.wait_ns as f64 * self.crowd();
         Some((busiest, (busiest.run_ns as f64 + kept_off) / 1e9 / self.seen.duration_s.max(1e-9)))
+    }
+
+    /// What a rule says that asks for goroutines too. Where they could not be read, its silence is no "no": their waits need no
+    /// thread. What other evidence found is found all the same.
+    pub(super) fn as_goroutines_show(&self, outcome: Outcome) -> Outcome {
+        let is_blind = self.seen.goroutines.as_ref().is_some_and(|looked| looked.looks == 0);
+        match outcome {
+            Outcome::Against(_) | Outcome::Near(_) if is_blind => Outcome::Unseen(GOROUTINES),
+            Outcome::Noted(draft) if is_blind => Outcome::Partly(draft, GOROUTINES),
+            outcome => outcome,
+        }
     }
 
     /// Why there is no profile to judge: it was not to be had, or next to nothing ran.

@@ -135,6 +135,44 @@ mod tests {
         assert!(facts.iter().all(|fact| !fact.starts_with("0.0 %")), "{facts:?}");
     }
 
+    /// A stripped Go program whose goroutines stand at a mutex: its threads wait for goroutines to run. Planted faults: the rules
+    /// without `as_goroutines_show`, which say no; one that leaves notes as they are; one that also covers what was found.
+    #[test]
+    fn where_goroutines_could_not_be_read_locks_and_pools_are_not_seen_unless_something_else_shows_them() {
+        let blind = |scene: Scene| scene.with(|seen| seen.goroutines = Some(Goroutines::default()));
+        let asleep = Scene::new(&[1.0, 1.0]).on("main.serve;main.count", 100).off(
+            1,
+            WaitClass::Lock,
+            "runtime.schedule;runtime.futex;futex_wait_[k]",
+            9.0,
+        );
+        let unseen = |scene: Scene| -> Vec<String> {
+            let said = scene.diagnosed();
+            assert!(said.ruled_out.iter().all(|out| !OF_GOROUTINES.contains(&out.class)), "{said:#?}");
+            said.not_looked_at.into_iter().map(|one| format!("{}: {}", one.what, one.why)).collect()
+        };
+        let of_both = OF_GOROUTINES.map(|class| format!("{class}: it needs what goroutines wait for"));
+        let told = unseen(blind(asleep));
+        assert!(of_both.iter().all(|one| told.contains(one)), "{told:?}");
+        // Threads that sleep by a clock are seen; whether goroutines wait for them is not.
+        let mut sleepers = Scene::new(&[0.05; 8]).on("run;work", 100);
+        for tid in 1..=8 {
+            sleepers = sleepers.off(tid, WaitClass::Sleep, "run;nanosleep;hrtimer_nanosleep_[k]", 9.9);
+        }
+        let said = blind(sleepers).diagnosed();
+        assert!(said.notes.iter().any(|note| note.class == Class::PoolLimit), "{:?}", said.notes);
+        assert!(said.not_looked_at.iter().any(|one| one.what == Class::PoolLimit.name()));
+        // What spins inside the kernel needs no goroutine to be seen, and on full CPUs no sleeper holds anybody up.
+        let full = || Scene::new(&[9.9, 9.9]);
+        let spins = "main.serve;epoll_wait_[k];native_queued_spin_lock_slowpath_[k]";
+        let found = blind(full().on("main.serve;main.count", 60).on(spins, 40));
+        assert_eq!(found.classes(), [Class::LockContention]);
+        let said = blind(full().on("main.serve;main.count", 100)).diagnosed();
+        assert!(said.ruled_out.iter().any(|out| out.class == Class::PoolLimit), "{:?}", said.ruled_out);
+    }
+
+    const OF_GOROUTINES: [Class; 2] = [Class::LockContention, Class::PoolLimit];
+
     #[test]
     fn a_mutex_that_is_held_while_a_disk_is_waited_for_is_synchronous_io() {
         let syncs = Scene::new(&[0.5, 0.5]).on("main.serve;os.(*File).Sync;do_fsync_[k]", 100).off(

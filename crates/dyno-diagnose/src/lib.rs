@@ -113,6 +113,10 @@ pub fn diagnose(seen: &Observation) -> Diagnosed {
             Outcome::Alone(draft) if !found.is_empty() => said.notes.push(draft.finding),
             Outcome::Found(draft) | Outcome::Alone(draft) => found.push((rule.depth, draft.finding)),
             Outcome::Noted(draft) => said.notes.push(draft.finding),
+            Outcome::Partly(draft, what) => {
+                said.notes.push(draft.finding);
+                said.not_looked_at.push(unseen(rule.class, what));
+            }
             Outcome::Against(by) => said.ruled_out.push(RuledOut { class: rule.class, by }),
             Outcome::Near(short) => {
                 near.push((short.part, RuledOut { class: rule.class, by: short.in_words() }));

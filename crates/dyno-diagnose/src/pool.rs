@@ -32,6 +32,10 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
             percent(spare)
         ));
     }
+    facts.as_goroutines_show(of_sleepers(facts, spare))
+}
+
+fn of_sleepers(facts: &Facts<'_>, spare: f64) -> Outcome {
     let mut perhaps = match answers::in_line_for_connections(facts, spare) {
         Some(Found::Limit(draft)) => return Outcome::Found(draft),
         Some(Found::Perhaps(draft)) => {

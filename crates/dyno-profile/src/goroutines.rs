@@ -4,19 +4,18 @@
 //! that the stack of one that waits can be walked. All of it is read through /proc without stopping anything, so a look may
 //! catch one in the middle of a change: only what many looks agree on means something. Diagnosis calls it.
 
+mod place;
+mod record;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_sys::Pid;
-use dyno_sys::proc::{self, Memory};
-use object::LittleEndian;
-use object::elf::Sym64;
-use object::read::elf::Sym as _;
+use dyno_sys::proc::Memory;
 
-use crate::image::spaces::AddressSpaces;
+use crate::image::spaces::{AddressSpaces, program};
 use crate::symbol::Symbols;
+use record::{GOROUTINES_MAX, REASON_BEHIND, RECORD_BYTES, half, layout, number, word};
 
-/// Tables of names larger than this are not read.
-const TABLE_BYTES_MAX: u64 = 256 << 20;
 /// Goroutines that are looked at each time; of more, every so-manieth.
 const LOOKED_AT_MAX: usize = 512;
 /// Stacks that are walked each time, for each thing that is waited for.
@@ -28,19 +27,8 @@ const STACK_BYTES_MAX: u64 = 32 << 10;
 /// Different stacks that are kept, and of the named ones those that are told.
 const STACKS_MAX: usize = 4_096;
 const TOLD_MAX: usize = 32;
-/// Reasons that a run-time may know; there are some forty.
-const REASONS_MAX: usize = 64;
-/// Bytes of the run-time's record of a goroutine that hold what is asked for.
-const RECORD_BYTES: usize = 200;
-/// Where the state lies in that record: it moved when fields before it came and went. Number and reason lie behind it.
-const STATE_AT: [usize; 3] = [144, 152, 160];
-const NUMBER_BEHIND: usize = 8;
-const REASON_BEHIND: usize = 32;
 /// Where a goroutine that does not run keeps its frame pointer.
 const FRAME_AT: [usize; 2] = [96, 104];
-/// Goroutines that must agree before a layout is believed.
-const AGREE_MIN: usize = 2;
-
 /// A Go program's goroutines.
 pub struct Goroutines {
     pid: Pid,
@@ -127,25 +115,13 @@ impl Goroutines {
     /// # Errors
     /// Why they cannot be seen.
     pub fn of(pid: Pid) -> Result<Option<Goroutines>, &'static str> {
-        let path = std::fs::read_link(format!("{}/exe", proc::folder(pid))).unwrap_or_default();
-        let mappings = proc::mappings(pid).unwrap_or_default();
-        let own = mappings.iter().find(|one| one.executable && path.as_os_str() == one.path.as_str());
-        let Some(own) = own else { return Ok(None) };
-        let mut spaces = AddressSpaces::new();
-        spaces.read(pid);
-        let Some(place) = spaces.locate(pid, own.start) else { return Ok(None) };
-        let Some(elf) = spaces.images().get(place.image).elf().filter(|elf| elf.is_go()) else {
-            return Ok(None);
-        };
-        let bias = elf.bias(own.start, own.offset).unwrap_or(0);
-        let names = ["runtime.allgs", "runtime.waitReasonStrings"];
-        let found = addresses(elf, &names).ok_or("its table of symbols is stripped")?;
+        let Some((elf, bias)) = program(pid).filter(|(elf, _)| elf.is_go()) else { return Ok(None) };
         let memory = Memory::open(pid).map_err(|_refused| "its memory may not be read")?;
-        let reasons = reasons(&memory, found[1].wrapping_add(bias));
+        let place::Place { list, reasons } = place::find(&elf, &memory, bias)?;
         Ok(Some(Goroutines {
             pid,
             memory,
-            list: found[0].wrapping_add(bias),
+            list,
             reasons,
             state_at: None,
             looks: 0,
@@ -167,7 +143,7 @@ impl Goroutines {
         let mut states = Vec::new();
         for record in &records {
             let Some(state) = self.state(&record.bytes, state_at) else { continue };
-            let number = word(&record.bytes, state_at + NUMBER_BEHIND).unwrap_or(0);
+            let number = number(&record.bytes, state_at);
             *self.seen.entry(state.clone()).or_default() += record.stands_for;
             if is_mutex(&state) || WALKED.contains(&state.as_str()) {
                 waiting.entry(state.clone()).or_default().push(record);
@@ -237,7 +213,7 @@ impl Goroutines {
     fn records(&self) -> Vec<Record> {
         let header = self.memory.read(self.list, 16);
         let (Some(at), Some(count)) = (word(&header, 0), word(&header, 8)) else { return Vec::new() };
-        let count = usize::try_from(count).unwrap_or(0).min(1 << 20);
+        let count = usize::try_from(count).unwrap_or(0).min(GOROUTINES_MAX);
         let pointers = self.memory.read(at, count * 8);
         let every = count.div_ceil(LOOKED_AT_MAX).max(1);
         let record = |at: usize| {
@@ -293,81 +269,10 @@ struct Record {
     stands_for: f64,
 }
 
-/// Where the state lies, if all records agree: states are small numbers, goroutines have numbers of their own.
-fn layout(records: &[&[u8]]) -> Option<usize> {
-    let fits = |state_at: &usize| {
-        let mut numbers = BTreeSet::new();
-        records.iter().all(|record| {
-            let state = half(record, *state_at).map(|state| state & !0x1000);
-            let number = word(record, state_at + NUMBER_BEHIND).unwrap_or(0);
-            // One that was never used has no number.
-            let is_new = number > 0 && number < 1 << 48 && numbers.insert(number);
-            state.is_some_and(|state| state <= 15) && (is_new || matches!(state, Some(0 | 6 | 10..)))
-        }) && numbers.len() >= AGREE_MIN
-    };
-    STATE_AT.into_iter().find(fits)
-}
-
-/// The run-time's words for why one waits.
-fn reasons(memory: &Memory, table: u64) -> Vec<String> {
-    let rows = memory.read(table, REASONS_MAX * 16);
-    let text = |row: &[u8]| {
-        let (at, length) = (word(row, 0)?, word(row, 8)?);
-        let bytes = memory.read(at, usize::try_from(length).ok().filter(|length| *length <= 64)?);
-        String::from_utf8(bytes).ok()
-    };
-    rows.chunks_exact(16).map_while(text).collect()
-}
-
-/// The addresses of these symbols in the file, if it has them all.
-fn addresses(elf: &crate::image::elf::Elf, wanted: &[&str; 2]) -> Option<[u64; 2]> {
-    let header = elf.header(".symtab")?;
-    let names = elf.contents(elf.linked(header)?, TABLE_BYTES_MAX).ok()?;
-    let raw = elf.contents(header, TABLE_BYTES_MAX).ok()?;
-    let count = raw.len() / size_of::<Sym64<LittleEndian>>();
-    let (all, _) = object::pod::slice_from_bytes::<Sym64<LittleEndian>>(&raw, count).ok()?;
-    let mut found = [None; 2];
-    for symbol in all {
-        let text = names.get(symbol.st_name(LittleEndian) as usize..).unwrap_or_default();
-        for (at, name) in wanted.iter().enumerate() {
-            if text.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0)) {
-                found[at] = Some(symbol.st_value(LittleEndian));
-            }
-        }
-    }
-    Some([found[0]?, found[1]?])
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
-}
-
-fn half(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-
-    fn record(state_at: usize, state: u32, number: u64) -> Vec<u8> {
-        let mut bytes = vec![0xff; RECORD_BYTES];
-        bytes[state_at..state_at + 4].copy_from_slice(&state.to_le_bytes());
-        bytes[state_at + 8..state_at + 16].copy_from_slice(&number.to_le_bytes());
-        bytes
-    }
-
-    #[test]
-    fn the_layout_is_the_one_that_all_records_agree_on() {
-        for state_at in STATE_AT {
-            let records = [record(state_at, 4, 1), record(state_at, 0x1002, 2), record(state_at, 6, 7)];
-            let all: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
-            assert_eq!(layout(&all), Some(state_at));
-        }
-        let twice = [record(144, 4, 1), record(144, 4, 1)];
-        assert_eq!(layout(&[&twice[0], &twice[1]]), None, "two have one number");
-    }
 
     /// Planted fault: every system call is work.
     #[test]

@@ -36,6 +36,7 @@ pub mod offcpu;
 pub mod sheet;
 pub mod top;
 pub mod tree;
+pub mod user_level;
 
 pub use error::{Error, paranoid};
 pub use image::spaces::{AddressSpaces, Place};

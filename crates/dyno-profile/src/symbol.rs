@@ -5,6 +5,7 @@
 
 mod demangle;
 mod function;
+mod go;
 mod jit;
 mod kernel;
 mod lines;
@@ -22,6 +23,7 @@ use crate::image::{Image, ImageId, Images, Kind, hex};
 
 pub(crate) use demangle::demangled;
 pub use function::Function;
+pub(crate) use go::GoFunctions;
 use jit::JitSymbols;
 use kernel::KernelSymbols;
 use lines::Lines;

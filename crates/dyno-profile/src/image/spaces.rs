@@ -4,6 +4,7 @@
 //! opened when a sample is to be unwound in their process, not before.
 
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use dyno_sys::Pid;
@@ -51,6 +52,18 @@ struct Mapped {
     image: ImageId,
     /// What was added to the file's addresses; known when the file was opened.
     bias: Option<u64>,
+}
+
+/// The file of a process's program, and what is added to its addresses there.
+pub(crate) fn program(pid: Pid) -> Option<(Rc<Elf>, u64)> {
+    let path = std::fs::read_link(format!("{}/exe", proc::folder(pid))).ok()?;
+    let mappings = proc::mappings(pid).ok()?;
+    let own = mappings.iter().find(|one| one.executable && path.as_os_str() == one.path.as_str())?;
+    let mut spaces = AddressSpaces::new();
+    let place = spaces.locate(pid, own.start)?;
+    let elf = Rc::clone(spaces.images().get(place.image).elf()?);
+    let bias = elf.bias(own.start, own.offset)?;
+    Some((elf, bias))
 }
 
 impl AddressSpaces {

@@ -1,11 +1,14 @@
-//! A file's symbol table: functions by address. Where it was stripped, the starts of functions that the unwind tables
-//! know: nameless, but each function is still one.
+//! A file's symbol table: functions by address. Where it was stripped, what Go's run-time knows, or the starts of functions
+//! that the unwind tables know: nameless, but each function is still one.
+
+use std::iter::once_with;
 
 use object::LittleEndian;
 use object::elf::{SHN_UNDEF, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, Sym64};
 use object::read::elf::Sym as _;
 
 use super::demangle::NAME_BYTES_MAX;
+use super::go::{GoFunction, GoFunctions};
 use crate::image::elf::{Absent, Bytes, Elf, in_words, starts, strings};
 
 /// A symbol table, or its names, beyond this is not read: at 24 bytes a symbol it would be 40 million functions.
@@ -51,11 +54,12 @@ type Named = (Vec<Symbol>, Vec<Symbol>, Bytes);
 impl Table {
     /// Reads the best table there is.
     pub(crate) fn read(elf: &Elf, beside: Option<&Elf>, path: &str, notes: &mut Vec<String>) -> Table {
-        let holders = beside.into_iter().chain([elf]);
-        let all = holders.map(|holder| (holder, ".symtab")).chain([(elf, ".dynsym")]);
+        let linked = beside.into_iter().chain([elf]).map(|holder| named(holder, ".symtab"));
+        // Most of what is exported are names of other files; the table of Go's run-time has all of its own.
+        let kept = once_with(|| of_go(elf)).chain(once_with(|| named(elf, ".dynsym")));
         let mut table = Table::default();
-        for (holder, section) in all {
-            match named(holder, section) {
+        for found in linked.chain(kept) {
+            match found {
                 Ok((symbols, aliases, names)) if !symbols.is_empty() => {
                     table = Table { symbols, aliases, names: Some(names), starts: Vec::new() };
                     break;
@@ -152,6 +156,16 @@ impl Table {
         let rest = self.names.as_deref()?.get(symbol.name as usize..)?;
         strings(&rest[..rest.len().min(NAME_BYTES_MAX)]).get(0).ok()
     }
+}
+
+/// What Go's run-time knows by itself.
+fn of_go(elf: &Elf) -> Result<Named, Absent> {
+    let GoFunctions { all, names } = GoFunctions::read(elf).ok_or(Absent::None)?;
+    let symbol = |GoFunction { addresses, name }: &GoFunction| {
+        let (address, size) = (addresses.start, addresses.end - addresses.start);
+        (size > 0).then_some(Symbol { address, size, name: *name, function: true })
+    };
+    Ok((all.iter().filter_map(symbol).collect(), Vec::new(), names))
 }
 
 fn named(elf: &Elf, section: &str) -> Result<Named, Absent> {

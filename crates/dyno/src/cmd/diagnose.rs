@@ -85,7 +85,7 @@ fn complete(record: &Diagnosis) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::error(format!("{} rules could not look: {}", blind.len(), blind.join(", ")))
-        .likely("a right is missing, or the kernel's help; \"not seen\" says which")
+        .likely("a right is missing, or the kernel's help, or what the program shows of itself; \"not seen\" says which")
         .try_this("as root, or without --require-complete"))
 }
 

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use dyno_diagnose::diagnose;
 use dyno_load::run::{self, LoadPlan};
 use dyno_load::{Beside, OpenError};
+use dyno_profile::user_level;
 use dyno_record::diagnosis::{Card, Diagnosis, Resources, Tail};
 use dyno_record::observation::{Goroutines, Observation, Part, Way};
 use dyno_record::profile::{Profile, Target};
@@ -33,6 +34,10 @@ use wanted::QUIET_SHARE;
 
 pub use counters::cpus_of;
 pub use wanted::{Stage, Sweep, Wanted};
+
+/// Why tasks of a run-time are not seen to wait, unless it is Go's.
+const WITHOUT_THREADS: &str = "they wait without a thread, so the kernel does not know: locks and pools among them show only in \
+                               CPUs that are free";
 
 /// Watches as long as asked, and fills the parts of the record that only this moment knows: what became of the target, and
 /// the law of its load.
@@ -118,6 +123,9 @@ fn windows(wanted: &Wanted<'_>, load: Option<&Beside>) -> Watched {
             seen.goroutines = Some(Goroutines::default());
             not_looked(&mut seen.not_looked_at, "what goroutines wait for", why);
         }
+    }
+    for what in user_level::unseen(&proc::tree(pid)) {
+        not_looked(&mut seen.not_looked_at, what, WITHOUT_THREADS);
     }
     if !after.is_empty() && !wanted.stop.load(Ordering::Relaxed) {
         profiles::add(&mut seen, wanted, load, start_ns);

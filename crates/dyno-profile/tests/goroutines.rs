@@ -1,0 +1,74 @@
+//! What goroutines wait for, of a program whose goroutines do what they do all the time: with its table of symbols, stripped of
+//! it, and stripped where it may lie anywhere.
+#![cfg(target_arch = "x86_64")]
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::Running;
+use dyno_profile::goroutines::{Goroutines, Seen, is_mutex};
+use dyno_sys::Pid;
+use dyno_sys::clock::sleep_ns;
+use std::process::{Child, Command, Stdio};
+
+/// Looks at it, and the time between them: a second in all, of which the holder sleeps some fifty times.
+const LOOKS: u32 = 40;
+const APART_NS: u64 = 25_000_000;
+
+fn seen(pid: Pid) -> Seen {
+    let mut looked = None;
+    // Its run-time makes the list a moment after it has begun.
+    common::wait_for("its goroutines can be seen", || {
+        looked = Goroutines::of(pid).ok().flatten();
+        looked.is_some()
+    });
+    let mut looked = looked.unwrap();
+    for _ in 0..LOOKS {
+        sleep_ns(APART_NS);
+        looked.look();
+    }
+    looked.finish().unwrap()
+}
+
+/// Four of five goroutines stand at a mutex, two hear nothing, and each has its name.
+#[track_caller]
+fn is_known(seen: &Seen) {
+    let at_mutexes: f64 = seen.states.iter().filter(|(state, _)| is_mutex(state)).map(|(_, many)| many).sum();
+    // One of five holds it. At a look it may just be handing it over.
+    assert!(seen.looks >= LOOKS / 2 && (3.0..4.6).contains(&at_mutexes), "{seen:?}");
+    let hears = seen.states.get("chan receive").copied().unwrap_or(0.0);
+    assert!((1.9..2.1).contains(&hears), "{seen:?}");
+    let held_in = seen.at_mutexes.get("main.holdsInTurn").copied().unwrap_or(0.0);
+    assert!(held_in > 3.0, "{seen:?}");
+    assert!(seen.places.iter().any(|place| place.stack.contains("main.hears")), "{seen:?}");
+}
+
+/// A process that ends with the test.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The program of another one without its symbols.
+fn stripped(running: &Running) -> Ending {
+    let file = running.folder.join("stripped");
+    let stripped = Command::new("strip").arg("-o").arg(&file).arg(running.folder.join("program")).status();
+    assert!(stripped.unwrap().success());
+    Ending(Command::new(file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+}
+
+/// Planted faults: a stripped program is not searched (`place::find` without `by_code`); what its code uses is looked for without
+/// what the loader moved it by (then one that may lie anywhere is not found); `symbol::table` without what Go's run-time knows
+/// (then no place has a name).
+#[test]
+fn a_stripped_go_program_shows_its_goroutines_as_one_with_symbols_does() {
+    let Some(whole) = Running::start("go", &["build"], "mutexed.go", &[]) else { return };
+    is_known(&seen(whole.pid()));
+    is_known(&seen(stripped(&whole).0.id().cast_signed()));
+    let flags = ["build", "-ldflags=-s -w", "-buildmode=pie"];
+    is_known(&seen(Running::start("go", &flags, "mutexed.go", &[]).unwrap().pid()));
+}

@@ -489,15 +489,21 @@ fn lopsided(metric: Metric, pairs: &[Pair], centre: f64, chance: f64) -> bool {
     let deviations: Vec<f64> = pairs.iter().map(|pair| pair.log_ratio(metric) - centre).collect();
     let mut sizes: Vec<f64> = deviations.iter().map(|d| d.abs()).collect();
     sizes.sort_unstable_by(f64::total_cmp);
-    // 1.4826 · MAD estimates a normal deviation.
-    let limit = OUTLIER_SIGMAS * 1.4826 * sizes[sizes.len() / 2];
+    let limit = OUTLIER_SIGMAS * stats::MAD_SIGMA * sizes[sizes.len() / 2];
     let up = deviations.iter().filter(|d| **d > limit).count();
     let down = deviations.iter().filter(|d| **d < -limit).count();
     sign_test(up.max(down), up + down) < chance
 }
 
+/// So many coins are as good as a normal distribution; the chance of all of a thousand is smaller than any number.
+const COINS_MANY: usize = 500;
+
 /// Two-sided chance of `most` or more of `all` fair coins on one side.
 pub(crate) fn sign_test(most: usize, all: usize) -> f64 {
+    if all > COINS_MANY {
+        let beyond = most as f64 - 0.5 - all as f64 / 2.0;
+        return (2.0 * (1.0 - normal_below(beyond / (all as f64 / 4.0).sqrt()))).clamp(0.0, 1.0);
+    }
     let mut chance = 0.5_f64.powi(all as i32);
     let mut upper = 0.0;
     for heads in 0..=all {

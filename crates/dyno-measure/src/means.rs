@@ -20,6 +20,8 @@ pub struct Means {
     pub estimate: Estimate,
     /// Numbers (pairs, where they are paired) beyond the noise of the others that make B's share larger, and that make it smaller.
     pub beyond: [usize; 2],
+    /// Of so many.
+    pub of: usize,
 }
 
 /// The means of lists that are paired by position, where they are another answer than `typical`, ln(B / A) of trimmed means,
@@ -31,14 +33,10 @@ pub fn means_paired(a: &[f64], b: &[f64], typical: f64, alpha: f64) -> Option<Me
     // What each pair adds to the logarithm of the ratio.
     let added: Vec<f64> = a.iter().zip(b).map(|(a, b)| b / of_b - a / of_a).collect();
     let n = added.len();
-    let error = deviation(&added) / (n as f64).sqrt();
-    let estimate = Estimate {
-        log_ratio: (of_b / of_a).ln(),
-        error,
-        half_width: student(normal_quantile(1.0 - alpha / 2.0), n as f64 - 1.0) * error,
-        n,
-    };
-    told(estimate, typical, &[Beyond::of(&ratios)])
+    let (error, freedom) = error_of_mean(&added);
+    let half_width = student(normal_quantile(1.0 - alpha / 2.0), freedom) * error;
+    let estimate = Estimate { log_ratio: (of_b / of_a).ln(), error, half_width, n };
+    told(estimate, typical, &[Beyond::of(&ratios)], n)
 }
 
 /// The same of lists in no common order.
@@ -47,17 +45,33 @@ pub fn means_unpaired(a: &[f64], b: &[f64], typical: f64, alpha: f64) -> Option<
     let [of_a, of_b] = [a, b].map(|values| {
         let mean = mean(values);
         let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-        (mean, deviation(values) / mean / (values.len() as f64).sqrt(), Beyond::of(&centred(&logs)))
+        let (error, freedom) = error_of_mean(values);
+        (mean, error / mean, freedom, Beyond::of(&centred(&logs)))
     });
-    let n = a.len().min(b.len());
     let error = of_a.1.hypot(of_b.1);
-    let estimate = Estimate {
-        log_ratio: (of_b.0 / of_a.0).ln(),
-        error,
-        half_width: student(normal_quantile(1.0 - alpha / 2.0), n as f64 - 1.0) * error,
-        n,
+    // Of the list that says less of its spread.
+    let half_width = student(normal_quantile(1.0 - alpha / 2.0), of_a.2.min(of_b.2)) * error;
+    let estimate = Estimate { log_ratio: (of_b.0 / of_a.0).ln(), error, half_width, n: a.len().min(b.len()) };
+    told(estimate, typical, &[of_a.3.swapped(), of_b.3], a.len() + b.len())
+}
+
+/// Stretches of a list, each with one mean: what makes ten numbers in a row dear is one event, and no more than one.
+const STRETCHES: f64 = 10.0;
+/// Shorter ones are single numbers.
+const STRETCH_MIN: usize = 4;
+
+/// The standard error of a mean of untrimmed numbers, with its degrees of freedom: of single numbers, or of stretches of them,
+/// whichever says more.
+fn error_of_mean(values: &[f64]) -> (f64, f64) {
+    let n = values.len();
+    let single = deviation(values) / (n as f64).sqrt();
+    let length = ((n as f64 / STRETCHES) as usize).max(STRETCH_MIN);
+    let stretches: Vec<f64> = values.chunks_exact(length).map(mean).collect();
+    let of_stretches = match stretches.len() {
+        0 | 1 => 0.0,
+        many => deviation(&stretches) / (many as f64).sqrt(),
     };
-    told(estimate, typical, &[of_a.2.swapped(), of_b.2])
+    (single.max(of_stretches), (stretches.len() as f64 - 1.0).max(1.0))
 }
 
 /// Differences to the median.
@@ -108,7 +122,7 @@ const LEANS_CHANCE: f64 = 0.05;
 const MIDDLE: f64 = 0.6;
 const MIDDLE_SIGMAS: f64 = 0.842;
 
-fn told(estimate: Estimate, typical: f64, beyond: &[Beyond]) -> Option<Means> {
+fn told(estimate: Estimate, typical: f64, beyond: &[Beyond], of: usize) -> Option<Means> {
     let sum = |of: fn(&Beyond) -> [usize; 2]| {
         beyond.iter().map(of).fold([0; 2], |[up, down], [one, other]| [up + one, down + other])
     };
@@ -117,7 +131,7 @@ fn told(estimate: Estimate, typical: f64, beyond: &[Beyond]) -> Option<Means> {
     let one_has_them = (far[0] > 0) != (far[1] > 0);
     let apart = (saved_percent(estimate.log_ratio) - saved_percent(typical)).abs() >= APART_PERCENT;
     let long_enough = estimate.n >= PAIRS_MIN && estimate.log_ratio.is_finite();
-    (long_enough && apart && (leans || one_has_them)).then_some(Means { estimate, beyond: [up, down] })
+    (long_enough && apart && (leans || one_has_them)).then_some(Means { estimate, beyond: [up, down], of })
 }
 
 #[cfg(test)]
@@ -172,7 +186,7 @@ mod tests {
                 });
                 println!("{n} numbers, {part} of them x{times}, unpaired {unpaired}: told {told:.3}");
                 assert!(told >= least, "{n}, {part}, x{times}, unpaired {unpaired}: {told}");
-                let Means { estimate, beyond } = last.unwrap();
+                let Means { estimate, beyond, .. } = last.unwrap();
                 assert!(estimate.log_ratio > -0.01 && beyond[0] > beyond[1], "{estimate:?} {beyond:?}");
                 assert!(estimate.error > 0.0 && estimate.half_width > 2.0 * estimate.error);
             }
@@ -194,6 +208,39 @@ mod tests {
         }
     }
 
+    /// A neighbour's episode: ten numbers in a row of one side. Planted fault: the error is that of as many independent numbers, and
+    /// nearly all equal lists differ.
+    #[test]
+    fn an_episode_is_one_event() {
+        let mut rng = Prng::new(14);
+        for unpaired in [false, true] {
+            let called = (0..400).filter(|at| {
+                let a = list(&mut rng, 100, 100.0, 0.0, 1.0);
+                let mut b = list(&mut rng, 100, 100.0, 0.0, 1.0);
+                b[at % 90..][..10].iter_mut().for_each(|value| *value *= 1.3);
+                let of = if unpaired { means_unpaired } else { means_paired };
+                of(&a, &b, 0.0, 0.01).is_some_and(|told| Verdict::of(&told.estimate) != Verdict::NoDifference)
+            });
+            let called = called.count();
+            assert!(called <= 8, "unpaired {unpaired}: {called} of 400");
+        }
+    }
+
+    /// Planted fault: half to the power of thousands, which is nothing: then equal numbers of outliers lean.
+    #[test]
+    fn thousands_of_outliers_on_both_sides_lean_to_none() {
+        let mut rng = Prng::new(15);
+        let told = (0..40).filter(|_| {
+            let [a, b] = [0, 1].map(|_| list(&mut rng, 12_000, 100.0, 0.05, 10.0));
+            let typical = series_unpaired(&a, &b, 0.01).unwrap().estimate.log_ratio;
+            means_unpaired(&a, &b, typical, 0.01).is_some()
+        });
+        let told = told.count();
+        assert!(told <= 8, "{told} of 40");
+        assert!(sign_test(700, 1_200) < 1e-7 && (sign_test(600, 1_200) - 1.0).abs() < 1e-6);
+        assert!((sign_test(280, 501) / sign_test(280, 500) - 1.0).abs() < 0.2, "both ways meet");
+    }
+
     #[test]
     fn the_mean_of_both_lists_is_what_it_is_and_its_interval_holds_the_truth() {
         let (a, b) = ([10.0, 10.1, 11.0, 9.9, 9.0, 10.0], [10.1, 10.0, 11.1, 9.8, 9.0, 130.0]);
@@ -205,7 +252,7 @@ mod tests {
         dear[9] = 910.0;
         let told = means_unpaired(&dear, &even, 0.0, 0.01).unwrap();
         assert!((told.estimate.percent() + 90.0).abs() < 1e-9, "1,000 and 100 in all: {told:?}");
-        assert_eq!(told.beyond, [0, 1]);
+        assert_eq!((told.beyond, told.of), ([0, 1], 20));
         // Lists without any spread have nothing that is far.
         assert_eq!(means_paired(&[1.0; 6], &[2.0; 6], 0.0, 0.01), None);
         let mut rng = Prng::new(13);

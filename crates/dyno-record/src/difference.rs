@@ -481,7 +481,7 @@ fn warnings(a: Named<'_>, b: Named<'_>) -> Vec<String> {
         all.push(format!("B ({}) is older than A ({})", b.file, a.file));
     }
     if a.sheet.starts == Starts::One && matches!(a.sheet.kind, "load") {
-        all.push("each side is one start of its server: half a percent a start is supposed; dyno climb measures what starts differ by".into());
+        all.push("each side is one start of its server, and starts are supposed to differ by 2 %: below 7 % no difference is told; dyno climb measures what they differ by".into());
     }
     if a.sheet.kind == "climb" && seconds > 0 {
         all.push("the two were made at different times: what changed meanwhile and stands in no record is in no interval".into());

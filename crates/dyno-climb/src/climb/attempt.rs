@@ -3,8 +3,8 @@
 //! The passes (`step`) call it. Whatever goes wrong with the rung's servers is its verdict; only what ends the climb is an
 //! error here.
 
-use dyno_measure::judge::{End, Judgement, LAST_LOOK_MIN, Verdict, instance_means};
-use dyno_measure::series::{Side, Trial};
+use dyno_measure::judge::{Basis, End, Judgement, LAST_LOOK_MIN, Verdict, instance_means};
+use dyno_measure::series::{Metric, Side, Trial};
 use dyno_measure::units::percent_of_log;
 use dyno_record::climb::{Attempt, Figures, RungVerdict};
 use dyno_record::trial::{Schedule, Stage};
@@ -223,7 +223,7 @@ impl<M: Look> Climber<'_, M> {
         let trial = &self.record.series.trials[trial].trial;
         assert!(!trial.pairs.is_empty(), "{} is judged, and nothing was measured", rung.id);
         let estimate = &judgement.estimate;
-        let (verdict, why) = self.worth_it(rung, estimate.percent(), words(judgement));
+        let (verdict, why) = self.worth_it(rung, estimate.percent(), words(judgement, trial.metric));
         let means = instance_means(trial.metric, &trial.pairs);
         Attempt {
             effect_percent: Some(estimate.percent()),
@@ -319,8 +319,17 @@ fn figures(trial: &Trial, side: Side) -> Figures {
     }
 }
 
-fn words(judgement: &Judgement) -> (RungVerdict, String) {
+/// Pairs in which a block of a burst comes up but for one chance in a hundred, where one in as many blocks is such a one: ln 100.
+const PAIRS_PER_BURST: f64 = 4.6;
+
+fn words(judgement: &Judgement, metric: Metric) -> (RungVerdict, String) {
     let at_most = judgement.estimate.at_most_percent();
+    // What single pairs say leaves rare ones out, and of those that never came nobody knows.
+    let leaves_out = metric == Metric::CpuPerRequest && judgement.basis == Basis::Pairs;
+    let but = match leaves_out.then_some((judgement.estimate.n as f64 / PAIRS_PER_BURST) as u64) {
+        Some(blocks @ 2..) => format!(", but for bursts in fewer than one block of {blocks}"),
+        _ => String::new(),
+    };
     match (judgement.verdict, judgement.veto) {
         (Verdict::Better, None) => (RungVerdict::Kept, "better, the interval excludes zero".into()),
         (Verdict::Better, Some(veto)) => (RungVerdict::Reverted, format!("cheaper, but {veto}")),
@@ -331,7 +340,7 @@ fn words(judgement: &Judgement) -> (RungVerdict, String) {
                 End::Hopeless => "none seen, and hardly any by more pairs; ",
                 End::LastLook => "none seen; ",
             };
-            (RungVerdict::NoDifference, format!("{seen}at most {at_most:.1} %"))
+            (RungVerdict::NoDifference, format!("{seen}at most {at_most:.1} %{but}"))
         }
     }
 }
@@ -354,8 +363,8 @@ mod tests {
     use crate::climb::still::{block, measured, on_a_climb, options, plan, trial};
     use crate::climb::turned::Turned;
     use dyno_measure::Histogram;
-    use dyno_measure::judge::{Basis, Estimate, Rule, Veto};
-    use dyno_measure::series::{Metric, Pair};
+    use dyno_measure::judge::{Estimate, Rule, Veto};
+    use dyno_measure::series::Pair;
 
     fn attempt(verdict: RungVerdict) -> Attempt {
         let measured = Attempt {
@@ -458,8 +467,22 @@ mod tests {
                 "none seen, and hardly any by more pairs; at most 3.0 %",
             ),
         ] {
-            assert_eq!(words(&judgement(verdict, end, veto)), (wanted, why.to_owned()));
+            assert_eq!(words(&judgement(verdict, end, veto), Metric::P50), (wanted, why.to_owned()));
         }
+    }
+
+    /// Planted fault: what nobody has seen is told as what is not there.
+    #[test]
+    fn what_single_pairs_cannot_show_is_said_of_cpu_per_request() {
+        let none = judgement(Verdict::NoDifference, End::Answered, None);
+        let said = |judgement: &Judgement, metric| words(judgement, metric).1;
+        assert_eq!(
+            said(&none, Metric::CpuPerRequest),
+            "at most 3.0 %, but for bursts in fewer than one block of 6"
+        );
+        let totals = Judgement { basis: Basis::Totals, ..none };
+        assert_eq!(said(&totals, Metric::CpuPerRequest), "at most 3.0 %");
+        assert_eq!(said(&none, Metric::P50), "at most 3.0 %", "half of the replies know no bursts");
     }
 
     #[test]

@@ -138,18 +138,24 @@ impl<M: Meter> Climber<'_, M> {
         }
     }
 
-    /// A gain below what its risk is worth is told, and not kept.
+    /// A gain below what its risk is worth is told, and not kept. What is judged together with it risks something too.
     pub(crate) fn worth_it(
         &self,
         rung: &Rung,
         effect_percent: f64,
         (verdict, why): (RungVerdict, String),
     ) -> (RungVerdict, String) {
-        if verdict != RungVerdict::Kept || self.record.is_worth(&rung.risk, effect_percent) {
+        let done = self.record.rungs.iter().find(|done| done.id == rung.id);
+        let bundle = done.into_iter().flat_map(|done| &done.bundle).filter_map(|id| self.plan.rung(id).ok());
+        let mut risks = std::iter::once(rung).chain(bundle).map(|rung| &rung.risk);
+        let Some(risk) = risks.find(|risk| !self.record.is_worth(risk, effect_percent)) else {
+            return (verdict, why);
+        };
+        if verdict != RungVerdict::Kept {
             return (verdict, why);
         }
         let least = self.record.worthwhile_percent.unwrap_or_default();
-        let why = format!("{why}; below {least:.1} % it is not worth its risk: {}", rung.risk);
+        let why = format!("{why}; below {least:.1} % it is not worth its risk: {risk}");
         (RungVerdict::NotWorthwhile, why)
     }
 
@@ -290,6 +296,24 @@ mod tests {
             assert_eq!(worth(climber, &rung, -1.9, RungVerdict::Kept), (RungVerdict::NotWorthwhile, why));
             let worse = (RungVerdict::Reverted, "better".to_owned());
             assert_eq!(worth(climber, &rung, 1.0, RungVerdict::Reverted), worse);
+        });
+    }
+
+    /// Planted fault: the risk of the rung alone is asked; then a rung without one brings in what was not worth its own.
+    #[test]
+    fn a_bundle_has_the_risks_of_all_its_rungs() {
+        let mut plan = plan(&["a=on", "b=on"]);
+        plan.rungs[0].risk = "lines may be lost".into();
+        on_a_climb(&plan, &options(), |climber| {
+            climber.record.worthwhile_percent = Some(2.0);
+            let rung = climber.plan.rungs[1].clone();
+            let kept = |climber: &Climber<'_, Still>| {
+                climber.worth_it(&rung, -1.0, (RungVerdict::Kept, "better".into())).0
+            };
+            assert_eq!(kept(climber), RungVerdict::Kept);
+            let at = tried(climber, 1, RungVerdict::NoDifference);
+            climber.record.rungs[at].bundle = vec![climber.plan.rungs[0].id.clone()];
+            assert_eq!(kept(climber), RungVerdict::NotWorthwhile);
         });
     }
 

@@ -158,8 +158,8 @@ impl<M: Look> Climber<'_, M> {
             }
             Ok(change) => {
                 self.record.rungs[slot].change = step_words(rung, &self.standing);
-                let attempt = self.attempt(rung, &change, stage, pass, until)?;
                 self.record.rungs[slot].bundle.clone_from(&change.bundle);
+                let attempt = self.attempt(rung, &change, stage, pass, until)?;
                 if attempt.verdict == RungVerdict::Kept {
                     self.kept.push(Kept { rung: slot, turned: change.turned, pair_ns: self.pace.pair_ns });
                 }

@@ -79,7 +79,7 @@ fn of_numbers(
     let a = Numbers::parse(a.name.clone(), &a.text, args.name.first())?;
     let b = Numbers::parse(b.name.clone(), &b.text, args.name.last())?;
     let judged = judge(args, &a, &b)?;
-    let dependence = judged.dependence.filter(|_| judged.tells && !judged.by_means);
+    let dependence = judged.dependence.filter(|_| judged.tells);
     let in_sequence = (a.in_sequence || b.in_sequence).then(|| IN_SEQUENCE.to_owned());
     let warnings = warning(&a, &b).into_iter().chain(dependence.map(depends)).chain(in_sequence);
     let warnings: Vec<String> = warnings
@@ -108,6 +108,8 @@ struct Judged {
     means: Option<Means>,
     /// Whether the figures are those of the means.
     by_means: bool,
+    /// Whether typical numbers tell a difference, and the means another one.
+    contradicts: bool,
     /// How the numbers depend on their neighbours, where they do.
     dependence: Option<Dependence>,
     /// Whether they tell anything.
@@ -121,25 +123,36 @@ impl Judged {
         match (self.tells, self.estimate.has_spread(), &self.means) {
             (false, ..) => Some(ALL_ALIKE.to_owned()),
             (true, false, _) => Some(NO_SPREAD.to_owned()),
-            (true, true, Some(means)) if self.verdict == Verdict::NoDifference => Some(two_answers(means)),
+            (true, true, Some(means)) if self.contradicts => Some(two_answers(means)),
             (true, true, _) => None,
         }
     }
 
-    /// Typical numbers and means, which may be two answers: one that both tell, or the means' where those alone tell one; none
-    /// where they contradict each other.
+    /// Typical numbers and means, which may be two answers. Where those tell a difference it stands, unless the means lie on the
+    /// other side; where they tell none and the means do, these are the answer.
     fn of(told: Told, means: Option<Means>, alpha: f64) -> Judged {
         let Told { estimate, dependence, tells } = told;
         let typical = if tells { Verdict::of(&estimate) } else { Verdict::NoDifference };
-        let by_typical =
-            Judged { verdict: typical, estimate, means, by_means: false, dependence, tells, alpha };
-        let Some(means) = means.filter(|_| tells) else { return Judged { means: None, ..by_typical } };
-        match (typical, Verdict::of(&means.estimate)) {
-            (Verdict::NoDifference, by_means) if by_means != Verdict::NoDifference => {
-                Judged { verdict: by_means, estimate: means.estimate, by_means: true, ..by_typical }
+        let means = means.filter(|_| tells);
+        let by_typical = Judged {
+            verdict: typical,
+            estimate,
+            means,
+            by_means: false,
+            contradicts: false,
+            dependence,
+            tells,
+            alpha,
+        };
+        let Some(Means { estimate: of_means, .. }) = means else { return by_typical };
+        let is_other_way = of_means.log_ratio * estimate.log_ratio < 0.0;
+        match (typical, Verdict::of(&of_means)) {
+            (Verdict::NoDifference, Verdict::NoDifference) => by_typical,
+            (Verdict::NoDifference, verdict) => {
+                Judged { verdict, estimate: of_means, by_means: true, ..by_typical }
             }
-            (typical, by_means) if typical == by_means => by_typical,
-            _ => Judged { verdict: Verdict::NoDifference, ..by_typical },
+            _ if is_other_way => Judged { verdict: Verdict::NoDifference, contradicts: true, ..by_typical },
+            _ => by_typical,
         }
     }
 }
@@ -211,8 +224,8 @@ const IN_SEQUENCE: &str = "hyperfine and go test -bench measure one thing to its
 /// How many numbers make the means another thing than typical numbers.
 fn of_how_many(means: &Means) -> String {
     let [up, down] = means.beyond;
-    let (many, n) = (up.max(down), means.estimate.n);
-    format!("{many} of {n} lie far beyond the others")
+    let (many, of) = (up.max(down), means.of);
+    format!("{many} of {of} lie far beyond the others")
 }
 
 /// What the means say beside typical numbers, where both say the same or those alone say something.
@@ -285,7 +298,7 @@ fn sentence(judged: &Judged, a: &Numbers, b: &Numbers, args: &cli::Judge) -> Str
     let effect = number::percent(estimate.percent());
     if let Some(why) = judged.why_not() {
         let (a, b) = (&a.name, &b.name);
-        let equal = judged.tells && judged.means.is_none() && effect == number::percent(0.0);
+        let equal = judged.tells && !judged.contradicts && effect == number::percent(0.0);
         let head = if equal { "no difference seen" } else { "cannot be told" };
         return format!("{head}: {b} is {effect} against {a}, but {why}\n");
     }
@@ -381,13 +394,28 @@ mod tests {
             let text = sentence(&judged, &a, &b, &args);
             assert!(text.starts_with("cannot be told: b is −2."), "{text}");
             assert!(
-                text.contains("means differ by +87") && text.contains("10 of 100 lie far beyond"),
+                text.contains("means differ by +87") && text.contains(" lie far beyond the others"),
                 "{text}"
             );
             let record = record(&judged, &a, &b);
             assert!(record.interval_percent.is_none() && record.why.is_some());
             assert!(record.mean_effect_percent.is_some_and(|percent| (85.0..90.0).contains(&percent)));
         }
+    }
+
+    /// One slow run of twenty. Planted fault: any other mean is a contradiction, and a clear answer is none.
+    #[test]
+    fn one_run_that_was_disturbed_takes_no_clear_answer_away() {
+        let (a, mut b) = (noisy("a", 20, 1.0, 25), noisy("b", 20, 0.7, 26));
+        b.values[7] *= 4.0;
+        let judged = judge(&args(&[]), &a, &b).unwrap();
+        assert_eq!((judged.verdict, judged.why_not()), (Verdict::Better, None));
+        assert!(judged.means.is_some() && !judged.contradicts);
+        let (a, mut b) = (noisy("a", 20, 1.0, 27), noisy("b", 20, 1.0, 28));
+        b.values[7] *= 4.0;
+        let judged = judge(&args(&[]), &a, &b).unwrap();
+        let text = sentence(&judged, &a, &b, &args(&[]));
+        assert!(text.starts_with("no difference seen: ") && judged.means.is_some(), "{text}");
     }
 
     /// Planted fault: what typical numbers cannot tell is told of by nobody.

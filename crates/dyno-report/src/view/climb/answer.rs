@@ -182,7 +182,7 @@ fn prices(climb: &Climb) -> Vec<Item> {
 }
 
 /// Whether its dial stands where it leads and did not begin, whatever the verdict: the total may have brought back what was not
-/// confirmed, and a bundle has what showed no difference by itself. Older records do not say where dials stand.
+/// confirmed, and a bundle has what showed no difference by itself, or too small a one. Older records do not say where dials stand.
 fn stands(climb: &Climb, rung: &Rung) -> bool {
     let setting = climb.reached().map(|reached| reached.final_setting.as_slice()).unwrap_or_default();
     let is_kept = rung.attempt.verdict == RungVerdict::Kept && !climb.own_load_only(&rung.attempt);

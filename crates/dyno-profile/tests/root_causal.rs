@@ -412,8 +412,24 @@ fn a_window_that_the_kernel_ended_is_told() {
     let kept = live.window(&half, SPAN).unwrap();
     stopper.wait().unwrap();
     assert!(kept.expired, "{kept:?}");
-    // An ordinary one need not be the first: others may keep this process from its CPU too.
-    assert!((0..5).any(|_| !live.window(&half, SPAN).unwrap().expired));
+    // An ordinary one is the first during which nobody keeps this process from its CPU for the sixth part of the time that the
+    // kernel waits for it: what expires then expires by itself. Planted fault: `expired` counts from the beginning of all windows.
+    let deadline_ns = mono_ns() + 20_000 * MS;
+    let ordinary = loop {
+        let before_ns = kept_off_ns();
+        let window = live.window(&half, SPAN).unwrap();
+        if kept_off_ns() - before_ns < 10 * MS && window.steal_ns < 10 * MS {
+            break window;
+        }
+        assert!(mono_ns() < deadline_ns, "no window without others: {window:?}");
+    };
+    assert!(!ordinary.expired, "{ordinary:?}");
+}
+
+/// How long this thread has waited for a CPU that it could have used, all in all.
+fn kept_off_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    text.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 /// Windows until the target is gone.
@@ -579,14 +595,22 @@ fn profiler_of(running: &Target) -> Child {
 }
 
 /// How many profilers are killed. What leaves something behind in one kill of seven is missed by twenty in one run of
-/// twenty (0.857^20 = 0.046), by two hundred never; those take four minutes: `DYNO_KILLS=200`.
+/// twenty (0.857^20 = 0.046), by two hundred never; those take four minutes: `DYNO_KILLS=200`. A pause that stays may be taken
+/// for somebody's who is in the way once: in one kill of seven it is missed by one run of five (0.046 + 20/7 · 0.857^19 = 0.20),
+/// in a quarter of them by one of forty, in 9 of 20 by one of nine thousand.
 fn kills() -> usize {
     std::env::var("DYNO_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(20)
 }
 
-/// What a target does in a quarter of a second for the time that it runs: others may have its CPU, but a pause takes its time.
+/// What the thread that counts does in a quarter of a second for the time that it runs: others may have its CPU, but a pause takes
+/// its time.
 fn done_in_a_while(running: &Target) -> f64 {
-    let ran = || proc::run_ns(running.pid).unwrap();
+    let is_it = |tid: &i32| proc::name(*tid).is_ok_and(|name| name == "counts");
+    let counts = proc::tasks(running.pid).into_iter().find(is_it).unwrap();
+    let ran = || -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{counts}/schedstat")).unwrap();
+        text.split_whitespace().next().unwrap().parse().unwrap()
+    };
     let (done, ran_before) = (running.done(), ran());
     sleep_ns(250 * MS);
     (running.done() - done) as f64 / (ran() - ran_before).max(1) as f64
@@ -601,6 +625,7 @@ fn a_killed_profiler_leaves_nothing_and_its_target_runs_on_after_a_tenth_of_a_se
     let running = Target::start("two");
     let before = bpf::ids().unwrap();
     let mut chance = dyno_measure::Prng::new(7);
+    common::wait_for("it counts", || running.done() > 0);
     let usual = Sorted::of((0..5).map(|_| done_in_a_while(&running))).quantile(0.5).unwrap();
     let (mut gone_after, mut rates) = (Vec::new(), Vec::new());
     for _ in 0..kills() {
@@ -622,15 +647,16 @@ fn a_killed_profiler_leaves_nothing_and_its_target_runs_on_after_a_tenth_of_a_se
         common::wait_for("nothing of it is left", || new_since(&before) == (0, 0));
         gone_after.push((mono_ns() - killed_ns) as f64 / MS as f64);
     }
-    let median = Sorted::of(rates.iter().copied()).quantile(0.5).unwrap();
-    // The kernel takes hooks away one after another while the process ends, and waits for all CPUs after each; here these are kept
-    // busy by who goes before others.
-    let gone_after = Sorted::of(gone_after).quantile(0.5).unwrap();
+    // The kernel takes hooks away one after another while the process ends, and waits for all CPUs after each: some 100 ms, and
+    // 912 were met while others kept both CPUs busy. Five times as long is for ever.
+    let longest = gone_after.iter().copied().fold(0.0, f64::max);
     println!(
-        "{} kills: gone after {gone_after:.0} ms in the median; the target does {median:.3} of its work",
+        "{} kills: gone after {longest:.0} ms at most; the target does {rates:.3?} of its work",
         rates.len()
     );
-    assert!(gone_after < 5_000.0, "{gone_after} ms");
-    // Of its two threads one may have less of the CPUs than the other for a quarter of a second; and not in the median.
-    assert!(median > 0.85, "{rates:?}");
+    assert!(longest < 5_000.0, "{gone_after:?} ms");
+    // A pause that is left takes all of its time. By its own time a thread does as much as ever, whatever others do; what the
+    // machine takes from its core without a word is met once at most, and is not most of it.
+    let slow = rates.iter().filter(|rate| **rate < 0.85).count();
+    assert!(slow <= rates.len().div_ceil(20) && rates.iter().all(|rate| *rate > 0.3), "{rates:?}");
 }

@@ -19,8 +19,15 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Two workers are killed by turns: each lives twice as long as this, long enough to be replaced at once (a fifth of a
 /// second), and to serve in between.
 const BETWEEN: Duration = Duration::from_millis(110);
-/// From the signal to the supervisor's word that the new worker accepts.
+/// From the signal to the supervisor's word that the new worker accepts, without what supervisor, worker and this test waited
+/// for a CPU: other tests run beside this one.
 const REPLACED: Duration = Duration::from_millis(20);
+/// Of eight, those that may take longer: who is killed waits for a CPU to die on, which nobody counts once it is dead. What holds
+/// up every kill is seen in any case; what holds up half of them is missed by one run of eight hundred ((1 + 8)/256, for each of
+/// two servers); a quarter of them, by one of seven.
+const LATE_MAX: usize = 1;
+/// And so long none may take, with all waiting: 80 ms were met beside four programs that want the two CPUs all the time.
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// The demonstration, and a route that says which worker answers.
 pub(crate) fn with_pid(mut router: Router) -> Router {
@@ -117,7 +124,7 @@ fn killed_under_load(reuseport: &str) {
     let (addr, kills, start) = (served.addr(), kills(), Instant::now());
     let each: Vec<AtomicU64> = (0..CLIENTS).map(|_| AtomicU64::new(0)).collect();
     let mut killed = BTreeSet::new();
-    let mut took = Vec::new();
+    let mut took: Vec<Replacing> = Vec::new();
     thread::scope(|scope| {
         for answers in &each {
             let asking = Asking { addr, is_over: &is_over, seen: &seen, answers };
@@ -135,15 +142,16 @@ fn killed_under_load(reuseport: &str) {
         is_over.store(true, Ordering::Relaxed);
         ended.unwrap();
     });
-    took.sort();
+    let mut own: Vec<Duration> = took.iter().map(Replacing::own).collect();
+    own.sort();
     let answered = seen.answered.load(Ordering::Relaxed);
     let rate = answered as f64 / start.elapsed().as_secs_f64();
-    let (median, longest) = (took[took.len() / 2], took[took.len() - 1]);
+    let longest = took.iter().map(|one| one.took).max().unwrap();
     let lost = seen.lost.lock().unwrap();
     println!(
-        "{reuseport}: {kills} kills, {answered} answers, {rate:.0} a second, {} lost, replaced in {:.1} ms (longest {:.1}), longest request {:.1} ms",
+        "{reuseport}: {kills} kills, {answered} answers, {rate:.0} a second, {} lost, replaced in {:.1} ms without waiting (longest {:.1} with it), longest request {:.1} ms",
         lost.len(),
-        median.as_secs_f64() * 1e3,
+        own[own.len() / 2].as_secs_f64() * 1e3,
         longest.as_secs_f64() * 1e3,
         seen.longest_us.load(Ordering::Relaxed) as f64 / 1e3,
     );
@@ -152,11 +160,10 @@ fn killed_under_load(reuseport: &str) {
     let not_its_own: Vec<&Pid> = lost.iter().filter(|pid| !killed.contains(pid)).collect();
     assert!(not_its_own.is_empty(), "requests were lost that no killed worker had: {not_its_own:?}");
     assert!(lost.len() <= kills * CLIENTS, "a connection is lost once");
-    // A pause would hold up all. Of a few, beside other tests, half may have waited for a CPU.
-    let fast_half = took[(took.len() - 1) / 2];
-    assert!(fast_half <= REPLACED, "more than half of the workers were replaced only after {fast_half:?}");
     let is_whole_figure = kills != KILLS;
-    assert!(!is_whole_figure || longest <= REPLACED, "one worker was replaced only after {longest:?}");
+    let late = own.iter().filter(|one| **one > REPLACED).count();
+    assert!(late <= if is_whole_figure { 0 } else { LATE_MAX }, "{late} were replaced late: {took:?}");
+    assert!(longest <= LONGEST, "one worker was replaced only after {longest:?}: {took:?}");
     let (status, report) = served.stop();
     assert!(status.success() && report.starts_with("report Wholly"), "{status}: {report}");
     assert_eq!(figure(&report, "deaths"), kills as u64);
@@ -176,14 +183,37 @@ fn all_are_served(each: &[AtomicU64], not_before: Instant) {
     });
 }
 
+/// How long it took until another worker stood in the place of one that was killed.
+#[derive(Debug)]
+struct Replacing {
+    took: Duration,
+    /// Of it, what whoever had to do something for it waited for a CPU.
+    waited: Duration,
+}
+
+impl Replacing {
+    fn own(&self) -> Duration {
+        self.took.saturating_sub(self.waited)
+    }
+}
+
+/// How long a thread has waited for a CPU, all in all (the second number of its schedstat).
+fn waited(thread: &str) -> Duration {
+    let text = std::fs::read_to_string(format!("/proc/{thread}/schedstat")).unwrap();
+    Duration::from_nanos(text.split_whitespace().nth(1).unwrap().parse().unwrap())
+}
+
 /// Kills the worker that has lived longest; who it was, and how long it took until another stood in its place.
-fn kill_first(served: &mut Served) -> (Pid, Duration) {
-    let (victim, start) = (served.pids.remove(0), Instant::now());
+fn kill_first(served: &mut Served) -> (Pid, Replacing) {
+    let supervisor = served.supervisor().to_string();
+    let waiting = || waited(&supervisor) + waited("thread-self");
+    let (victim, before, start) = (served.pids.remove(0), waiting(), Instant::now());
     signal::kill(victim, Signal::Kill).unwrap();
     assert_eq!(served.line(), format!("died {victim} killed by SIGKILL after_ns 0"));
     let replaced = served.line();
     let took = start.elapsed();
     let new = replaced.strip_prefix(&format!("replaced {victim} ")).and_then(|pid| pid.parse().ok());
-    served.pids.push(new.unwrap_or_else(|| panic!("{replaced}")));
-    (victim, took)
+    let new = new.unwrap_or_else(|| panic!("{replaced}"));
+    served.pids.push(new);
+    (victim, Replacing { took, waited: waiting() - before + waited(&new.to_string()) })
 }

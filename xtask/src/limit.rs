@@ -253,7 +253,8 @@ mod tests {
         assert!(matches!(shell("kill -TERM $$", LONG), Ended::Badly(status) if status.code().is_none()));
     }
 
-    /// One child in the group, one in a session of its own whose parent is gone, one with nothing of the environment.
+    /// One child in the group, one in a session of its own whose parent is gone, one with nothing of the environment. Planted
+    /// faults: who has no mark is not found by its parent; who has no parent is not found by its mark.
     #[test]
     fn what_hangs_is_killed_with_all_that_it_started_and_nothing_is_left() {
         let mark = std::env::temp_dir().join(format!("dyno-hangs-{}", std::process::id()));
@@ -263,22 +264,22 @@ mod tests {
              env -i sh -c 'echo $$ > c; exec sleep 600' & exec sleep 600",
             mark.display()
         );
-        // All three have begun by then, or the test fails below; a slow machine is given time.
-        let mut limit = Duration::from_millis(500);
+        let mut run = Run::start(&mut command_of(["sh", "-c", &script]), LONG).unwrap();
+        let begun = Instant::now();
         let pids = loop {
-            let ended = shell(&script, limit);
-            assert!(matches!(ended, Ended::TooLate(_)), "{ended:?}");
-            let pids: Vec<u32> = ["a", "b", "c"]
-                .iter()
-                .filter_map(|name| std::fs::read_to_string(mark.join(name)).ok()?.trim().parse().ok())
-                .collect();
+            let told = |name: &str| std::fs::read_to_string(mark.join(name)).ok()?.trim().parse().ok();
+            let pids: Vec<u32> = ["a", "b", "c"].into_iter().filter_map(told).collect();
             if pids.len() == 3 {
-                assert!(matches!(ended, Ended::TooLate(3..)), "{ended:?}");
                 break pids;
             }
-            limit *= 2;
-            assert!(limit < LONG, "only {} of 3 processes have begun", pids.len());
+            assert!(begun.elapsed() < LONG, "only {} of 3 processes have begun", pids.len());
+            assert_eq!(run.look().unwrap(), None);
+            sleep(LOOK);
         };
+        // All three have begun: now it is too late.
+        run.limit = Duration::ZERO;
+        let ended = run.look().unwrap();
+        assert!(matches!(ended, Some(Ended::TooLate(3..))), "{ended:?}");
         let left: Vec<&u32> = pids.iter().filter(|pid| parent_of(**pid).is_some()).collect();
         assert!(left.is_empty(), "{left:?} of {pids:?} live");
         std::fs::remove_dir_all(mark).unwrap();

@@ -8,6 +8,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use dyno_host::host::{Host, Kernel};
@@ -28,7 +29,16 @@ const QUIET: Duration = Duration::from_millis(20);
 /// No step takes so long.
 const STUCK: Duration = Duration::from_secs(10);
 
+/// One of these tests at a time: packets that are handed from CPU to CPU are counted for the whole machine, and a program that is
+/// started holds what it has not closed yet.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn in_network(work: impl FnOnce() + Send) {
+    let _alone = alone();
     if let Err(error) = namespace::in_new_network(work) {
         assert!(!namespace::may_make_network(), "{error}");
         eprintln!("not tested, without the right to make a network: {error}");
@@ -67,16 +77,34 @@ fn shows(effect: &Effect, force: Force, word: &str) {
     assert!(effect.to_string().contains(word), "{effect}");
 }
 
-/// The machine's counters count for others too: what is shown is shown within some tries.
+/// The machine's counters count for others too: one look, once nobody hands packets over.
 #[track_caller]
-fn shows_soon(mut tried: impl FnMut() -> Effect, force: Force) {
-    let until = Instant::now() + STUCK;
-    loop {
-        let effect = tried();
-        if effect.force == force {
-            return;
+fn is(look: impl FnOnce() -> Effect, force: Force) {
+    nobody_hands_over();
+    let effect = look();
+    assert_eq!(effect.force, force, "{effect}");
+}
+
+/// Column 10 of /proc/net/softnet_stat, of all CPUs.
+fn handed_over() -> u64 {
+    let text = std::fs::read_to_string("/proc/net/softnet_stat").unwrap();
+    let column = |line: &str| u64::from_str_radix(line.split_whitespace().nth(9).unwrap(), 16).unwrap();
+    text.lines().map(column).sum()
+}
+
+fn nobody_hands_over() {
+    stands_still("somebody hands packets over all the time", handed_over);
+}
+
+/// Waits until nothing is counted any more.
+fn stands_still(why_not: &str, count: impl Fn() -> u64) {
+    let (until, mut last, mut since) = (Instant::now() + STUCK, count(), Instant::now());
+    while since.elapsed() < QUIET {
+        assert!(Instant::now() < until, "{why_not}");
+        let now = count();
+        if now != last {
+            (last, since) = (now, Instant::now());
         }
-        assert!(Instant::now() < until, "{effect}");
     }
 }
 
@@ -143,14 +171,7 @@ impl Drop for Pair {
 /// A thread that polls has packets left when the last one was sent.
 fn settle() {
     let received = || std::fs::read_to_string("/sys/class/net/vA/statistics/rx_packets").unwrap();
-    let (until, mut last, mut since) = (Instant::now() + STUCK, received(), Instant::now());
-    while since.elapsed() < QUIET {
-        assert!(Instant::now() < until, "packets come for ever");
-        let now = received();
-        if now != last {
-            (last, since) = (now, Instant::now());
-        }
-    }
+    stands_still("packets come for ever", || received().trim().parse().unwrap());
 }
 
 fn send(to: &str) {
@@ -175,18 +196,18 @@ fn packets_show_whether_a_mask_hands_them_to_another_cpu() {
         };
         let of = |what: &What, wanted: &str| effect(what, "0", wanted, &mut || pair.sends());
         shows(&still(&queue(0), "1", "0"), Force::NotShown, "0 packets came in on vA");
-        shows_soon(|| of(&queue(0), "0"), Force::InForce);
+        is(|| of(&queue(0), "0"), Force::InForce);
         set(&own);
-        shows_soon(|| of(&queue(0), &own), Force::NotInForce);
+        is(|| of(&queue(0), &own), Force::NotInForce);
         // On a machine of one CPU there is nobody to hand packets to: what is in force is seen where there are two.
         let Some(second) = affinity::online().iter().find(|cpu| *cpu != first) else { return };
         let other = format!("{:x}", 1u64 << second);
         set(&other);
-        shows_soon(|| of(&queue(0), &other), Force::InForce);
+        is(|| of(&queue(0), &other), Force::InForce);
         // One queue's mask is 0 as it was wanted; the others still hand over.
         set(&other);
         write("/sys/class/net/vA/queues/rx-3/rps_cpus", "0");
-        shows_soon(|| of(&queue(3), "0"), Force::NotInForce);
+        is(|| of(&queue(3), "0"), Force::NotInForce);
     });
 }
 
@@ -202,14 +223,14 @@ fn a_thread_whose_packets_pass_it_by_is_not_in_force() {
         shows(&of("1"), Force::NotInForce, "NAPI");
         run("ethtool -K vA gro on");
         write("/sys/class/net/vA/threaded", "1");
-        shows_soon(|| of("1"), Force::NotInForce);
+        is(|| of("1"), Force::NotInForce);
         pair.there(|| run("ethtool -K vB tso off"));
-        shows_soon(|| of("1"), Force::InForce);
+        is(|| of("1"), Force::InForce);
         // The last of its packets may come late.
-        shows_soon(|| still(&threaded, "0", "1"), Force::NotShown);
+        settle();
         shows(&still(&threaded, "0", "1"), Force::NotShown, "0 packets");
         write("/sys/class/net/vA/threaded", "0");
-        shows_soon(|| of("0"), Force::InForce);
+        is(|| of("0"), Force::InForce);
     });
 }
 
@@ -346,8 +367,7 @@ fn a_listener_of_before_keeps_its_queue_and_is_named() {
         shows(&told, Force::NotInForce, "was made before and has room for 100");
         assert!(told.why.contains(&format!("({})", std::process::id())), "{told}");
         drop(before);
-        // A program that another test starts holds it until it runs.
-        shows_soon(|| still(&file(path), "100", "200"), Force::InForce);
+        is(|| still(&file(path), "100", "200"), Force::InForce);
         write(path, "150");
         shows(&still(&file(path), "100", "200"), Force::NotInForce, "room for 150");
     });
@@ -437,6 +457,7 @@ fn a_table_whose_rules_are_flushed_or_sleep_is_not_in_force() {
 
 #[test]
 fn a_thread_in_another_class_than_was_written_is_told() {
+    let _alone = alone();
     let mut sleeper = Command::new("/bin/sleep").arg("600").spawn().unwrap();
     let task: Task = place::threads(sleeper.id().cast_signed()).unwrap()[0];
     Kernel.write(&What::Scheduler(task), b"batch priority 0").ok();

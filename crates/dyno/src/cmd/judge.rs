@@ -411,8 +411,8 @@ mod tests {
         let judged = judge(&args(&[]), &a, &b).unwrap();
         assert_eq!((judged.verdict, judged.why_not()), (Verdict::Better, None));
         assert!(judged.means.is_some() && !judged.contradicts);
-        let (a, mut b) = (noisy("a", 20, 1.0, 27), noisy("b", 20, 1.0, 28));
-        b.values[7] *= 4.0;
+        let (a, mut b) = (noisy("a", 40, 1.0, 27), noisy("b", 40, 1.0, 28));
+        b.values[7] *= 8.0;
         let judged = judge(&args(&[]), &a, &b).unwrap();
         let text = sentence(&judged, &a, &b, &args(&[]));
         assert!(text.starts_with("no difference seen: ") && judged.means.is_some(), "{text}");

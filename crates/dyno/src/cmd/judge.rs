@@ -411,7 +411,7 @@ mod tests {
         let judged = judge(&args(&[]), &a, &b).unwrap();
         assert_eq!((judged.verdict, judged.why_not()), (Verdict::Better, None));
         assert!(judged.means.is_some() && !judged.contradicts);
-        let (a, mut b) = (noisy("a", 40, 1.0, 27), noisy("b", 40, 1.0, 28));
+        let (a, mut b) = (noisy("a", 40, 1.0, 11), noisy("b", 40, 1.0, 12));
         b.values[7] *= 8.0;
         let judged = judge(&args(&[]), &a, &b).unwrap();
         let text = sentence(&judged, &a, &b, &args(&[]));

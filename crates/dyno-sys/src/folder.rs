@@ -2,7 +2,12 @@
 //! step upwards nor a symbolic link reaches anything else.
 //!
 //! The engine's content reads its root through it. A name is looked up without being opened first: a FIFO does not make
-//! anybody wait, and a device does nothing. Its logs are opened by [`open_straight`], which follows no link at all.
+//! anybody wait, and a device does nothing. Its logs are opened at the end of a way of [`Step`]s, which follows no link by
+//! itself.
+
+mod step;
+
+pub use step::Step;
 
 use crate::errno::checked_long;
 use std::ffi::{CString, OsStr};
@@ -86,7 +91,7 @@ impl Entry {
     }
 }
 
-/// How [`open_straight`] opens.
+/// How [`open_straight`] and [`Step::open`] open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opens {
     /// For appending; what is not there is made.
@@ -97,18 +102,25 @@ pub enum Opens {
     Make,
 }
 
+impl Opens {
+    /// Flags of open(2), and the mode of a file that is made.
+    fn flags(self) -> (i32, libc::mode_t) {
+        let (access, mode) = match self {
+            Opens::Append => (libc::O_WRONLY, 0o666),
+            Opens::ReadAppend => (libc::O_RDWR, 0o666),
+            Opens::Make => (libc::O_RDWR | libc::O_EXCL, 0o600),
+        };
+        (access | libc::O_APPEND | libc::O_CREAT | libc::O_NONBLOCK, mode)
+    }
+}
+
 /// Opens a file on whose way there is no symbolic link, whoever puts one there meanwhile. Nothing is waited for: see
 /// [`crate::knob::NO_WAIT`].
 ///
 /// # Errors
 /// What openat2(2) says: `ELOOP` where there is a link.
 pub fn open_straight(path: &Path, opens: Opens) -> io::Result<File> {
-    let (access, mode) = match opens {
-        Opens::Append => (libc::O_WRONLY, 0o666),
-        Opens::ReadAppend => (libc::O_RDWR, 0o666),
-        Opens::Make => (libc::O_RDWR | libc::O_EXCL, 0o600),
-    };
-    let flags = access | libc::O_APPEND | libc::O_CREAT | libc::O_NONBLOCK;
+    let (flags, mode) = opens.flags();
     let path = c_string(path.as_os_str())?;
     match open(libc::AT_FDCWD, &path, flags, mode, libc::RESOLVE_NO_SYMLINKS) {
         // Linux before 5.6, or a filter that does not know the call: the name itself is no link at least.

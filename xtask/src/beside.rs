@@ -148,6 +148,11 @@ impl Crowd {
         Ok(crowd)
     }
 
+    /// Where what tasks say is kept.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// One group more.
     pub(crate) fn join(&mut self, group: Group) {
         self.groups.push(group);

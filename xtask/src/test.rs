@@ -12,7 +12,7 @@ mod binaries;
 use std::io::stderr;
 use std::time::Duration;
 
-use crate::beside::{Crowd, Done, Group, Task};
+use crate::beside::{Crowd, Done, Group, Job, Task};
 use crate::command::in_own_session;
 use crate::flags::Flags;
 use crate::limit::Ended;
@@ -82,12 +82,17 @@ fn of_binary(binary: &Binary, able: &[RootTest]) -> (Place, Task) {
 fn run_all(mut tasks: Vec<(Place, Task)>, others: Vec<Task>, mut crowd: Crowd) -> Result<Ran, Trouble> {
     // The longest begins when the others of its place have begun: until then builds have what these leave.
     tasks.sort_by_key(|(place, task)| (*place, task.name == SIMULATION));
-    let together = tasks.iter().take_while(|(place, _)| *place == Place::Together).count();
-    let apart = tasks.split_off(together);
-    let [together, apart] = [tasks, apart].map(|tasks| tasks.into_iter().map(|(_, task)| task));
+    let up_to = |tasks: &[(Place, Task)], last| tasks.iter().take_while(|(place, _)| *place <= last).count();
+    let quiet = tasks.split_off(up_to(&tasks, Place::Last));
+    let apart = tasks.split_off(up_to(&tasks, Place::Together));
+    let [together, apart, quiet] = [tasks, apart, quiet].map(|tasks| tasks.into_iter().map(|(_, task)| task));
     crowd.join(Group::new(ROOM, together.chain(others).chain(apart)));
+    let folder = crowd.folder().to_owned();
     let mut ran = Ran::default();
     crowd.finish(&mut stderr())?.into_iter().for_each(|done| ran.add(done));
+    for task in quiet {
+        ran.add(Job::start(&folder, task)?.wait(&mut stderr())?);
+    }
     Ok(ran)
 }
 
@@ -157,7 +162,6 @@ fn is_root_test(path: &str) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::beside::Job;
 
     #[test]
     fn a_root_test_is_known_by_its_place_and_name() {
@@ -190,7 +194,8 @@ mod tests {
     /// Each leaves a file while it runs, and fails if it sees one of those that it must not meet. The build beside them ends
     /// when the last of them has, or says that they waited for it.
     ///
-    /// Faults: those that measure in the room of the others; a build that is waited for; a failure that ends it.
+    /// Faults: those that measure in the room of the others; a build that is waited for before what measures, or not before what
+    /// is quiet; a failure that ends it.
     #[test]
     fn no_test_runs_beside_what_measures_builds_do_and_who_fails_is_named() {
         let folder = std::env::temp_dir().join(format!("dyno-place-{}", std::process::id()));
@@ -206,6 +211,7 @@ mod tests {
             (place, Task { takes, ..planted(&format!("{me}.rs"), &script, long) })
         };
         let tasks = vec![
+            of(Place::Quiet, "quiet", "*", "[ -e ../built ] || exit 7"),
             of(Place::Last, "measures", "t* by-itself", ""),
             of(Place::Apart, "by-itself", "measures t*", ""),
             of(Place::Together, "t1", "measures by-itself", ""),
@@ -214,7 +220,7 @@ mod tests {
             of(Place::Last, "measures-too", "t* by-itself measures", "touch ../over; exit 101"),
         ];
         let script = format!(
-            "i=0; until [ -e {}/over ]; do sleep 0.01; i=$((i + 1)); [ $i -lt 3000 ] || exit 8; done; exit 3",
+            "i=0; until [ -e {0}/over ]; do sleep 0.01; i=$((i + 1)); [ $i -lt 3000 ] || exit 8; done; touch {0}/built; exit 3",
             folder.display()
         );
         let build = planted("the release build", &script, long);
@@ -232,7 +238,11 @@ mod tests {
         );
         let names = ran.done.iter().map(|done| done.name.as_str());
         let tests: Vec<&str> = names.filter(|name| name.ends_with(".rs")).collect();
-        assert_eq!(tests.len(), 6, "{tests:?}");
-        assert_eq!(tests[3..], ["by-itself.rs", "measures.rs", "measures-too.rs"], "in their order");
+        assert_eq!(tests.len(), 7, "{tests:?}");
+        assert_eq!(
+            tests[3..],
+            ["by-itself.rs", "measures.rs", "measures-too.rs", "quiet.rs"],
+            "in their order"
+        );
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::estimate::{Estimate, PAIRS_MIN};
 use crate::judge::{BURST_ROBUST_SIGMAS, OUTLIER_SIGMAS, saved_percent, sign_test};
-use crate::normal::normal_quantile;
+use crate::normal::{normal_below, normal_quantile};
 use crate::stats::{MAD_SIGMA, Sorted, deviation, mean, median};
 use crate::student::student;
 
@@ -36,7 +36,7 @@ pub fn means_paired(a: &[f64], b: &[f64], typical: f64, alpha: f64) -> Option<Me
     let (error, freedom) = error_of_mean(&added);
     let half_width = student(normal_quantile(1.0 - alpha / 2.0), freedom) * error;
     let estimate = Estimate { log_ratio: (of_b / of_a).ln(), error, half_width, n };
-    told(estimate, typical, &[Beyond::of(&ratios)], n)
+    told(estimate, typical, &Sides::of_pairs(&Beyond::of(&ratios)), n)
 }
 
 /// The same of lists in no common order.
@@ -52,7 +52,7 @@ pub fn means_unpaired(a: &[f64], b: &[f64], typical: f64, alpha: f64) -> Option<
     // Of the list that says less of its spread.
     let half_width = student(normal_quantile(1.0 - alpha / 2.0), of_a.2.min(of_b.2)) * error;
     let estimate = Estimate { log_ratio: (of_b.0 / of_a.0).ln(), error, half_width, n: a.len().min(b.len()) };
-    told(estimate, typical, &[of_a.3.swapped(), of_b.3], a.len() + b.len())
+    told(estimate, typical, &Sides::of_lists(&of_a.3, &of_b.3), a.len() + b.len())
 }
 
 /// Stretches of a list, each with one mean: what makes ten numbers in a row dear is one event, and no more than one.
@@ -87,6 +87,8 @@ struct Beyond {
     outliers: [usize; 2],
     /// Beyond all noise that was ever seen.
     far: [usize; 2],
+    /// Of so many.
+    of: usize,
 }
 
 impl Beyond {
@@ -101,17 +103,11 @@ impl Beyond {
             let count = |is: &dyn Fn(f64) -> bool| differences.iter().filter(|one| is(**one)).count();
             [count(&|one| one > limit), count(&|one| one < -limit)]
         };
+        let of = differences.len();
         match sigma > 0.0 {
-            true => Self { outliers: beyond(OUTLIER_SIGMAS), far: beyond(BURST_ROBUST_SIGMAS) },
-            false => Self { outliers: [0; 2], far: [0; 2] },
+            true => Self { outliers: beyond(OUTLIER_SIGMAS), far: beyond(BURST_ROBUST_SIGMAS), of },
+            false => Self { outliers: [0; 2], far: [0; 2], of },
         }
-    }
-
-    /// What makes A larger makes B's part of it smaller.
-    fn swapped(self) -> Self {
-        let [above, below] = self.outliers;
-        let [far_above, far_below] = self.far;
-        Self { outliers: [below, above], far: [far_below, far_above] }
     }
 }
 
@@ -122,16 +118,94 @@ const LEANS_CHANCE: f64 = 0.05;
 const MIDDLE: f64 = 0.6;
 const MIDDLE_SIGMAS: f64 = 0.842;
 
-fn told(estimate: Estimate, typical: f64, beyond: &[Beyond], of: usize) -> Option<Means> {
-    let sum = |of: fn(&Beyond) -> [usize; 2]| {
-        beyond.iter().map(of).fold([0; 2], |[up, down], [one, other]| [up + one, down + other])
-    };
-    let ([up, down], far) = (sum(|one| one.outliers), sum(|one| one.far));
-    let leans = sign_test(up.max(down), up + down) < LEANS_CHANCE;
-    let one_has_them = (far[0] > 0) != (far[1] > 0);
+/// What is beyond in two lists of numbers, or in one of pairs: dear ones and cheap ones.
+struct Sides {
+    /// Of each kind: how many make B's share larger, how many smaller.
+    outliers: [[usize; 2]; 2],
+    far: [[usize; 2]; 2],
+    /// The part of B's numbers in all: where noise hits both sides alike, outliers fall to B as often as that.
+    share: f64,
+}
+
+impl Sides {
+    /// Of pairs. B's dear numbers and A's make a pair dearer and cheaper.
+    fn of_pairs(pairs: &Beyond) -> Self {
+        Self { outliers: [pairs.outliers, [0; 2]], far: [pairs.far, [0; 2]], share: 0.5 }
+    }
+
+    fn of_lists(a: &Beyond, b: &Beyond) -> Self {
+        let of = |count: fn(&Beyond) -> [usize; 2]| {
+            let ([a_dear, a_cheap], [b_dear, b_cheap]) = (count(a), count(b));
+            // Each kind by itself: numbers that lie in two heaps are far from the middle of either.
+            [[b_dear, a_dear], [a_cheap, b_cheap]]
+        };
+        let share = b.of as f64 / (a.of + b.of).max(1) as f64;
+        Self { outliers: of(|one| one.outliers), far: of(|one| one.far), share }
+    }
+
+    /// Whether one side has more of them than noise that both have alike gives it.
+    fn lean(&self) -> bool {
+        // Cheap ones of A count for B as dear ones of B do.
+        let shares = [self.share, 1.0 - self.share];
+        let kinds = self.outliers.iter().filter(|[up, down]| up + down > 0).count().max(1) as f64;
+        let by_many = self
+            .outliers
+            .iter()
+            .zip(shares)
+            .any(|(count, share)| leans(*count, share) < LEANS_CHANCE / kinds);
+        // Of lists as long as each other a single one is told; the shorter one of others may have none by chance.
+        let most = if is_half(self.share) { 1.0 } else { FAR_CHANCE };
+        let by_far = self.far.iter().zip(shares).any(|([up, down], share)| match (up, down) {
+            (0, 0) => false,
+            (up, 0) => share.powi(*up as i32) < most,
+            (0, down) => (1.0 - share).powi(*down as i32) < most,
+            _ => false,
+        });
+        by_many || by_far
+    }
+
+    fn all(&self) -> [usize; 2] {
+        [0, 1].map(|way| self.outliers.iter().map(|count| count[way]).sum())
+    }
+}
+
+/// Chance that what is far beyond all noise stands in one of two lists alone whose lengths differ.
+const FAR_CHANCE: f64 = 0.02;
+
+/// Whether lists are as long as each other.
+fn is_half(share: f64) -> bool {
+    (share - 0.5).abs() < 1e-9
+}
+
+/// Chance of counts as far from their share, or further, on either side (binomial).
+fn leans([up, down]: [usize; 2], share: f64) -> f64 {
+    let all = up + down;
+    if is_half(share) {
+        return sign_test(up.max(down), all);
+    }
+    let (n, expected) = (all as f64, all as f64 * share);
+    if all > MANY {
+        let sd = (expected * (1.0 - share)).sqrt();
+        return (2.0 * (1.0 - normal_below(((up as f64 - expected).abs() - 0.5) / sd))).clamp(0.0, 1.0);
+    }
+    // From none on, each from the one before.
+    let mut chance = (1.0 - share).powi(all as i32);
+    let (mut below, mut above) = (0.0, 0.0);
+    for count in 0..=all {
+        below += if count <= up { chance } else { 0.0 };
+        above += if count >= up { chance } else { 0.0 };
+        chance *= (n - count as f64) / (count as f64 + 1.0) * share / (1.0 - share);
+    }
+    (2.0 * below.min(above)).min(1.0)
+}
+
+/// So many are as good as a normal distribution.
+const MANY: usize = 500;
+
+fn told(estimate: Estimate, typical: f64, sides: &Sides, of: usize) -> Option<Means> {
     let apart = (saved_percent(estimate.log_ratio) - saved_percent(typical)).abs() >= APART_PERCENT;
     let long_enough = estimate.n >= PAIRS_MIN && estimate.log_ratio.is_finite();
-    (long_enough && apart && (leans || one_has_them)).then_some(Means { estimate, beyond: [up, down], of })
+    (long_enough && apart && sides.lean()).then_some(Means { estimate, beyond: sides.all(), of })
 }
 
 #[cfg(test)]
@@ -191,6 +265,32 @@ mod tests {
                 assert!(estimate.error > 0.0 && estimate.half_width > 2.0 * estimate.error);
             }
         }
+    }
+
+    /// Planted fault: a fair coin for lists of different lengths: of equal ones up to a quarter are called different.
+    #[test]
+    fn equal_lists_of_different_lengths_are_rarely_called_different() {
+        let mut rng = Prng::new(16);
+        for (short, long, part, times) in [(20, 200, 0.1, 10.0), (40, 400, 0.05, 3.0), (20, 1_000, 0.05, 3.0)]
+        {
+            for is_turned in [false, true] {
+                let called = (0..400).filter(|_| {
+                    let one = list(&mut rng, short, 100.0, part, times);
+                    let other = list(&mut rng, long, 100.0, part, times);
+                    let [a, b] = if is_turned { [other, one] } else { [one, other] };
+                    let typical = series_unpaired(&a, &b, 0.01).unwrap().estimate.log_ratio;
+                    let told = means_unpaired(&a, &b, typical, 0.01);
+                    told.is_some_and(|told| Verdict::of(&told.estimate) != Verdict::NoDifference)
+                });
+                let called = called.count();
+                println!("{short} and {long}, {part} x{times}, turned {is_turned}: {called} of 400");
+                assert!(called <= 16, "{short}, {long}, {part}, x{times}, {is_turned}: {called} of 400");
+            }
+        }
+        // By hand: of three, all to a list of a tenth of the numbers: 2 · 0.001; none to it: 0.729, on either side 1.
+        assert!((leans([3, 0], 0.1) - 0.002).abs() < 1e-9 && leans([0, 3], 0.1) >= 1.0 - 1e-9);
+        assert!((leans([6, 0], 0.5) - leans([6, 0], 0.5 + 1e-8)).abs() < 1e-6);
+        assert!((leans([40, 461], 0.1) / leans([40, 460], 0.1) - 1.0).abs() < 0.2, "both ways meet");
     }
 
     /// Planted fault: what is apart is told without asking whether one side has it.

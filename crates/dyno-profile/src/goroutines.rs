@@ -109,6 +109,12 @@ pub fn is_mutex(reason: &str) -> bool {
     AT_MUTEX.contains(&reason)
 }
 
+/// Whether a process is a Go program.
+#[must_use]
+pub fn is_go(pid: Pid) -> bool {
+    program(pid).is_some_and(|(elf, _)| elf.is_go())
+}
+
 impl Goroutines {
     /// Those of a process; none where it is no Go program.
     ///

@@ -46,7 +46,7 @@ fn kinds(shown: &Shown) -> Vec<&'static str> {
     let known = [
         ("what tasks of tokio wait for", shown.has_tokio || has_thread(&TOKIO_THREADS)),
         ("what virtual threads of Java wait for", has_file("libjvm.so") && has_thread(&VIRTUAL_THREADS)),
-        ("what tasks of asyncio wait for", has_file("_asyncio.")),
+        ("what tasks of asyncio wait for, if it has such", has_file("_asyncio.")),
         ("what processes of Erlang wait for", shown.program.starts_with("beam.")),
     ];
     known.into_iter().filter(|(_, is_one)| *is_one).map(|(what, _)| what).collect()
@@ -93,7 +93,10 @@ mod tests {
         assert_eq!(of("server", &[], &["tokio-runtime-w"]), ["what tasks of tokio wait for"]);
         assert_eq!(of("python3.11", &["libpython3.11.so.1.0"], &["python3"]), [""; 0]);
         let asyncio = ["_asyncio.cpython-311-x86_64-linux-gnu.so"];
-        assert_eq!(of("python3.11", &asyncio, &["python3"]), ["what tasks of asyncio wait for"]);
+        assert_eq!(
+            of("python3.11", &asyncio, &["python3"]),
+            ["what tasks of asyncio wait for, if it has such"]
+        );
         assert_eq!(of("beam.smp", &[], &["erts_sched_1"]), ["what processes of Erlang wait for"]);
     }
 

@@ -23,6 +23,12 @@ fn seen(pid: Pid) -> Seen {
         looked.is_some()
     });
     let mut looked = looked.unwrap();
+    // And its own ones stand where they stand from then on.
+    common::wait_for("two of them hear nothing", || {
+        let mut one = Goroutines::of(pid).unwrap().unwrap();
+        one.look();
+        one.finish().is_some_and(|seen| seen.states.get("chan receive").is_some_and(|many| *many > 1.5))
+    });
     for _ in 0..LOOKS {
         sleep_ns(APART_NS);
         looked.look();

@@ -91,7 +91,7 @@ impl Entry {
     }
 }
 
-/// How [`open_straight`] and [`Step::open`] open.
+/// How [`Step::open`] opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opens {
     /// For appending; what is not there is made.
@@ -111,27 +111,6 @@ impl Opens {
             Opens::Make => (libc::O_RDWR | libc::O_EXCL, 0o600),
         };
         (access | libc::O_APPEND | libc::O_CREAT | libc::O_NONBLOCK, mode)
-    }
-}
-
-/// Opens a file on whose way there is no symbolic link, whoever puts one there meanwhile. Nothing is waited for: see
-/// [`crate::knob::NO_WAIT`].
-///
-/// # Errors
-/// What openat2(2) says: `ELOOP` where there is a link.
-pub fn open_straight(path: &Path, opens: Opens) -> io::Result<File> {
-    let (flags, mode) = opens.flags();
-    let path = c_string(path.as_os_str())?;
-    match open(libc::AT_FDCWD, &path, flags, mode, libc::RESOLVE_NO_SYMLINKS) {
-        // Linux before 5.6, or a filter that does not know the call: the name itself is no link at least.
-        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
-            let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-            // SAFETY: `path` ends with a zero and lives through the call.
-            let fd = crate::errno::checked(unsafe { libc::open(path.as_ptr(), flags, mode) })?;
-            // SAFETY: the kernel has just handed out this descriptor and nobody else knows it.
-            Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
-        }
-        opened => opened.map(File::from),
     }
 }
 
@@ -159,7 +138,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::io::Read;
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     fn scratch(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("dyno-folder-{}-{name}", std::process::id()));
@@ -191,26 +170,6 @@ mod tests {
             root.entry(inside.as_bytes()).unwrap().open().unwrap().read_to_string(&mut text).unwrap();
             assert_eq!(text, "file", "{inside}");
         }
-        fs::remove_dir_all(path).unwrap();
-    }
-
-    /// Planted fault: without RESOLVE_NO_SYMLINKS the folder that is a link is gone through.
-    #[test]
-    fn straight_is_through_no_link() {
-        let path = scratch("straight").canonicalize().unwrap();
-        symlink(path.join("root"), path.join("folder")).unwrap();
-        symlink(path.join("secret"), path.join("root/link")).unwrap();
-        for way in ["folder/new", "root/link", "folder/sub/file"] {
-            for opens in [Opens::Append, Opens::ReadAppend] {
-                let error = open_straight(&path.join(way), opens).unwrap_err();
-                assert_eq!(error.raw_os_error(), Some(libc::ELOOP), "{way}: {error}");
-            }
-        }
-        assert!(!path.join("root/new").exists());
-        let made = open_straight(&path.join("root/sub/../new"), Opens::Make).unwrap();
-        assert_eq!(made.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        let again = open_straight(&path.join("root/new"), Opens::Make).unwrap_err();
-        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
         fs::remove_dir_all(path).unwrap();
     }
 

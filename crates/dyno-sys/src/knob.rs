@@ -17,9 +17,6 @@ pub const NO_FOLLOW: i32 = libc::O_NOFOLLOW;
 /// The file is held and not opened: it cannot be read, and until it is let go of no other file gets its number (open(2), O_PATH).
 pub const HOLD_ONLY: i32 = libc::O_PATH;
 
-/// Opening and writing then answer `EAGAIN`, or `ENXIO` for a pipe that nobody reads, instead of waiting.
-pub const NO_WAIT: i32 = libc::O_NONBLOCK;
-
 /// What a setting was before it was written, and what it reads now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Old {

@@ -319,8 +319,9 @@ fn figures(trial: &Trial, side: Side) -> Figures {
     }
 }
 
-/// Pairs in which a block of a burst comes up but for one chance in a hundred, where one in as many blocks is such a one: ln 100.
-const PAIRS_PER_BURST: f64 = 4.6;
+/// So many blocks of bursts come up where nine of them do but for one chance in a hundred (Poisson): nine on one side are what
+/// the judge's test of outliers needs.
+const PAIRS_PER_BURST: f64 = 17.0;
 
 fn words(judgement: &Judgement, metric: Metric) -> (RungVerdict, String) {
     let at_most = judgement.estimate.at_most_percent();
@@ -475,10 +476,17 @@ mod tests {
     #[test]
     fn what_single_pairs_cannot_show_is_said_of_cpu_per_request() {
         let none = judgement(Verdict::NoDifference, End::Answered, None);
+        let none = Judgement { estimate: Estimate { n: 240, ..none.estimate }, ..none };
         let said = |judgement: &Judgement, metric| words(judgement, metric).1;
         assert_eq!(
             said(&none, Metric::CpuPerRequest),
-            "at most 3.0 %, but for bursts in fewer than one block of 6"
+            "at most 3.0 %, but for bursts in fewer than one block of 14"
+        );
+        let few = Judgement { estimate: Estimate { n: 30, ..none.estimate }, ..none };
+        assert_eq!(
+            said(&few, Metric::CpuPerRequest),
+            "at most 3.0 %",
+            "of so few pairs nobody speaks of bursts"
         );
         let totals = Judgement { basis: Basis::Totals, ..none };
         assert_eq!(said(&totals, Metric::CpuPerRequest), "at most 3.0 %");

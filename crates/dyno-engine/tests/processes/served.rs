@@ -96,14 +96,20 @@ impl Served {
 
     /// Hears of the workers of a new generation; what else is told before is passed over.
     pub(crate) fn hear_pids(&mut self) {
-        let line = loop {
+        loop {
             let line = self.line();
             assert!(!line.is_empty(), "the server has ended");
-            if line.starts_with("listening ") {
-                break line;
+            if self.heard_pids(&line) {
+                return;
             }
-        };
-        self.pids = line.split(' ').skip(2).map(|pid| pid.parse().unwrap()).collect();
+        }
+    }
+
+    /// Whether this line tells them.
+    pub(crate) fn heard_pids(&mut self, line: &str) -> bool {
+        let Some(told) = line.strip_prefix("listening ") else { return false };
+        self.pids = told.split(' ').skip(1).map(|pid| pid.parse().unwrap()).collect();
+        true
     }
 
     /// The next thing that the server tells.

@@ -16,14 +16,21 @@ const JSON: &str = "GET /json HTTP/1.1\r\nHost: a\r\n\r\n";
 /// Has the program take over: the new process.
 fn upgrade(served: &mut Served, master: Pid) -> Pid {
     signal::kill(master, Signal::Usr2).unwrap();
-    let mut line = served.line();
-    // What a predecessor of this one has to say at its end may come at any moment.
-    while line.starts_with("retired") || line.starts_with("report") {
-        line = served.line();
-    }
-    let new = number(&line, "handing over ");
+    // Three programs tell at one place: this one, what follows it, which may be ready before this one says so, and what
+    // came before it, of its end.
+    let mut is_heard = false;
+    let new = loop {
+        let line = served.line();
+        assert!(!line.is_empty() && !line.contains("not handed over"), "{line}");
+        is_heard |= served.heard_pids(&line);
+        if line.starts_with("handing over ") {
+            break number(&line, "handing over ");
+        }
+    };
     served.successors.push(new);
-    served.hear_pids();
+    if !is_heard {
+        served.hear_pids();
+    }
     loop {
         let line = served.line();
         assert!(!line.is_empty() && !line.contains("not handed over"), "{line}");

@@ -121,6 +121,9 @@ fn is_list(memory: &Memory, list: u64) -> bool {
         && layout(&all).is_some_and(|state_at| number(all[0], state_at) == 1)
 }
 
+/// Places that may be where its words for why one waits begin, and are asked.
+const CANDIDATES_MAX: usize = 4_096;
+
 /// The run-time's words for why one waits.
 fn reasons_at(memory: &Memory, table: u64) -> Vec<String> {
     let rows = memory.read(table, REASONS_MAX * 16);
@@ -145,7 +148,17 @@ fn table_of_reasons(memory: &Memory, data: u64, bytes: usize) -> Option<u64> {
             && is_row(at + 16, FIRST_REASONS[0])
             && is_row(at + 32, FIRST_REASONS[1])
     };
-    let at = (0..data_bytes.len()).step_by(8).find(begins)?;
+    // What looks like a beginning is read where it points to: a file that is full of such is no program of Go's.
+    let mut asked = 0;
+    let may_begin = |at: &usize| {
+        word(&data_bytes, at + 8) == Some(0)
+            && word(&data_bytes, at + 24) == Some(FIRST_REASONS[0].len() as u64)
+    };
+    let candidates = (0..data_bytes.len()).step_by(8).filter(may_begin).take_while(|_| {
+        asked += 1;
+        asked <= CANDIDATES_MAX
+    });
+    let at = candidates.into_iter().find(begins)?;
     Some(data + at as u64)
 }
 

@@ -68,8 +68,8 @@ impl Step {
         hold(self.fd.as_raw_fd(), one_name(name)?, 0)
     }
 
-    /// Opens the file of this name in the folder, or makes it. A link is not followed. Nothing is waited for: see
-    /// [`crate::knob::NO_WAIT`].
+    /// Opens the file of this name in the folder, or makes it. A link is not followed, and nothing is waited
+    /// for: of a pipe that nobody reads the answer is `ENXIO`.
     ///
     /// # Errors
     /// As above: `ELOOP` where a link stands there.

@@ -17,6 +17,7 @@ use crate::estimate::{
 };
 use crate::normal::normal_below;
 use crate::series::{Metric, Pair, TAIL_GROUPS, TAIL_STARTS, Tail, Trial};
+use crate::shares::leans;
 use crate::stats;
 use crate::student::{expanded, student};
 use crate::units::log_of_percent;
@@ -495,24 +496,9 @@ fn lopsided(metric: Metric, pairs: &[Pair], centre: f64, chance: f64) -> bool {
     sign_test(up.max(down), up + down) < chance
 }
 
-/// So many coins are as good as a normal distribution; the chance of all of a thousand is smaller than any number.
-const COINS_MANY: usize = 500;
-
 /// Two-sided chance of `most` or more of `all` fair coins on one side.
-pub(crate) fn sign_test(most: usize, all: usize) -> f64 {
-    if all > COINS_MANY {
-        let beyond = most as f64 - 0.5 - all as f64 / 2.0;
-        return (2.0 * (1.0 - normal_below(beyond / (all as f64 / 4.0).sqrt()))).clamp(0.0, 1.0);
-    }
-    let mut chance = 0.5_f64.powi(all as i32);
-    let mut upper = 0.0;
-    for heads in 0..=all {
-        if heads >= most {
-            upper += chance;
-        }
-        chance *= (all - heads) as f64 / (heads + 1) as f64;
-    }
-    (2.0 * upper).min(1.0)
+fn sign_test(most: usize, all: usize) -> f64 {
+    leans([most, all - most], 0.5)
 }
 
 /// The guards of a trial: tail and memory. Wrong answers never reach the judge: they end a trial at once.

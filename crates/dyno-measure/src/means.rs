@@ -5,8 +5,9 @@
 //! [`dependence`](crate::dependence); a climb's judge has its own tests on blocks.
 
 use crate::estimate::{Estimate, PAIRS_MIN};
-use crate::judge::{BURST_ROBUST_SIGMAS, OUTLIER_SIGMAS, saved_percent, sign_test};
-use crate::normal::{normal_below, normal_quantile};
+use crate::judge::{BURST_ROBUST_SIGMAS, OUTLIER_SIGMAS, saved_percent};
+use crate::normal::normal_quantile;
+use crate::shares::leans;
 use crate::stats::{MAD_SIGMA, Sorted, deviation, mean, median};
 use crate::student::student;
 
@@ -154,7 +155,8 @@ impl Sides {
             .zip(shares)
             .any(|(count, share)| leans(*count, share) < LEANS_CHANCE / kinds);
         // Of lists as long as each other a single one is told; the shorter one of others may have none by chance.
-        let most = if is_half(self.share) { 1.0 } else { FAR_CHANCE };
+        let is_half = (self.share - 0.5).abs() < 1e-9;
+        let most = if is_half { 1.0 } else { FAR_CHANCE };
         let by_far = self.far.iter().zip(shares).any(|([up, down], share)| match (up, down) {
             (0, 0) => false,
             (up, 0) => share.powi(*up as i32) < most,
@@ -171,36 +173,6 @@ impl Sides {
 
 /// Chance that what is far beyond all noise stands in one of two lists alone whose lengths differ.
 const FAR_CHANCE: f64 = 0.02;
-
-/// Whether lists are as long as each other.
-fn is_half(share: f64) -> bool {
-    (share - 0.5).abs() < 1e-9
-}
-
-/// Chance of counts as far from their share, or further, on either side (binomial).
-fn leans([up, down]: [usize; 2], share: f64) -> f64 {
-    let all = up + down;
-    if is_half(share) {
-        return sign_test(up.max(down), all);
-    }
-    let (n, expected) = (all as f64, all as f64 * share);
-    if all > MANY {
-        let sd = (expected * (1.0 - share)).sqrt();
-        return (2.0 * (1.0 - normal_below(((up as f64 - expected).abs() - 0.5) / sd))).clamp(0.0, 1.0);
-    }
-    // From none on, each from the one before.
-    let mut chance = (1.0 - share).powi(all as i32);
-    let (mut below, mut above) = (0.0, 0.0);
-    for count in 0..=all {
-        below += if count <= up { chance } else { 0.0 };
-        above += if count >= up { chance } else { 0.0 };
-        chance *= (n - count as f64) / (count as f64 + 1.0) * share / (1.0 - share);
-    }
-    (2.0 * below.min(above)).min(1.0)
-}
-
-/// So many are as good as a normal distribution.
-const MANY: usize = 500;
 
 fn told(estimate: Estimate, typical: f64, sides: &Sides, of: usize) -> Option<Means> {
     let apart = (saved_percent(estimate.log_ratio) - saved_percent(typical)).abs() >= APART_PERCENT;
@@ -337,8 +309,9 @@ mod tests {
         });
         let told = told.count();
         assert!(told <= 8, "{told} of 40");
-        assert!(sign_test(700, 1_200) < 1e-7 && (sign_test(600, 1_200) - 1.0).abs() < 1e-6);
-        assert!((sign_test(280, 501) / sign_test(280, 500) - 1.0).abs() < 0.2, "both ways meet");
+        let fair = |most: usize, all: usize| leans([most, all - most], 0.5);
+        assert!(fair(700, 1_200) < 1e-7 && (fair(600, 1_200) - 1.0).abs() < 1e-6);
+        assert!((fair(280, 501) / fair(280, 500) - 1.0).abs() < 0.2, "both ways meet");
     }
 
     #[test]

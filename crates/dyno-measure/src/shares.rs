@@ -1,6 +1,8 @@
 //! Whether something is more frequent on one side than on the other, from counts alone.
 //!
-//! Comparing two records asks it of errors. Pure.
+//! Comparing two records asks it of errors, the judges of outliers. Pure.
+
+use crate::normal::normal_below;
 
 /// Largest count: each up to here is a number of 64 bits with a point, and nobody counts more requests.
 const COUNT_MAX: u64 = 1 << 53;
@@ -45,6 +47,28 @@ fn ln_factorial(n: u64) -> f64 {
     let x = n as f64;
     let series = 1.0 / (12.0 * x) - 1.0 / (360.0 * x.powi(3)) + 1.0 / (1_260.0 * x.powi(5));
     x * x.ln() - x + 0.5 * (std::f64::consts::TAU * x).ln() + series
+}
+
+/// So many are as good as a normal distribution; the chance that all of a thousand fall alike is smaller than any number.
+const COUNTS_MANY: usize = 500;
+
+/// Chance of counts as far from their share, or further, on either side (binomial).
+pub(crate) fn leans([up, down]: [usize; 2], share: f64) -> f64 {
+    let all = up + down;
+    let (n, expected) = (all as f64, all as f64 * share);
+    if all > COUNTS_MANY {
+        let sd = (expected * (1.0 - share)).sqrt();
+        return (2.0 * (1.0 - normal_below(((up as f64 - expected).abs() - 0.5) / sd))).clamp(0.0, 1.0);
+    }
+    // From none on, each from the one before.
+    let mut chance = (1.0 - share).powi(all as i32);
+    let (mut below, mut above) = (0.0, 0.0);
+    for count in 0..=all {
+        below += if count <= up { chance } else { 0.0 };
+        above += if count >= up { chance } else { 0.0 };
+        chance *= (n - count as f64) / (count as f64 + 1.0) * share / (1.0 - share);
+    }
+    (2.0 * below.min(above)).min(1.0)
 }
 
 #[cfg(test)]

@@ -143,11 +143,7 @@ fn table_of_reasons(memory: &Memory, data: u64, bytes: usize) -> Option<u64> {
         word(&data_bytes, at + 8) == Some(wanted.len() as u64)
             && data_bytes.get(at..at + 16).and_then(|row| text(memory, row)).as_deref() == Some(wanted)
     };
-    let begins = |at: &usize| {
-        word(&data_bytes, at + 8) == Some(0)
-            && is_row(at + 16, FIRST_REASONS[0])
-            && is_row(at + 32, FIRST_REASONS[1])
-    };
+    let begins = |at: &usize| is_row(at + 16, FIRST_REASONS[0]) && is_row(at + 32, FIRST_REASONS[1]);
     // What looks like a beginning is read where it points to: a file that is full of such is no program of Go's.
     let mut asked = 0;
     let may_begin = |at: &usize| {

@@ -15,6 +15,7 @@ use dyno_sys::socket::{self, Addr, Io, SocketError};
 use crate::check::{Expect, Rules};
 use crate::client::{Client, Fate, Link, Taken, Tally};
 use crate::down::Down;
+use crate::heard::Heard;
 use crate::report::{OpenError, SessionPlan, Unfinished};
 use crate::requests::Batches;
 
@@ -69,6 +70,7 @@ pub(crate) struct Connections {
     up: usize,
     /// When none was.
     down: Down,
+    heard: Heard,
     /// Clients that wait for room in a socket file's queue, and the one whose turn it is.
     queueing: usize,
     turn: usize,
@@ -102,6 +104,7 @@ impl Connections {
             connecting: 0,
             up: 0,
             down: Down::default(),
+            heard: Heard::default(),
             queueing: 0,
             turn: 0,
             buffer: vec![0; RECEIVE_BYTES],
@@ -197,6 +200,7 @@ impl Connections {
     pub(crate) fn start_measuring(&mut self, now_ns: u64) {
         self.tally.start_measuring();
         self.down = Down::default();
+        self.heard.start(now_ns);
         if self.up == 0 {
             self.down.lost(now_ns);
         }
@@ -207,6 +211,11 @@ impl Connections {
         self.sending = Sending::Nothing;
         self.down.over(now_ns);
         self.down.take()
+    }
+
+    /// When something was last received, up to a sweep later than it was.
+    pub(crate) fn heard_ns(&mut self, now_ns: u64) -> u64 {
+        self.heard.last_ns(now_ns)
     }
 
     /// Does what one event asks for. The time of it, where the clock was read.
@@ -229,6 +238,7 @@ impl Connections {
 
     /// Looks for requests that are too old, and tries again to connect what could not be connected.
     pub(crate) fn sweep(&mut self, epoll: &Epoll, now_ns: u64) {
+        self.heard.last_ns(now_ns);
         for index in 0..self.clients.len() {
             let client = &self.clients[index];
             let aged = now_ns.saturating_sub(client.since_ns) >= self.timeout_ns;
@@ -440,6 +450,7 @@ impl Connections {
         let owed = client.in_flight;
         let taken = match socket::recv(fd, &mut self.buffer) {
             Io::Done(count) => {
+                self.heard.bytes();
                 let input = &self.buffer[..count];
                 keep(&mut self.received, self.received_bytes_max, input);
                 client.take(input, &self.batches, &mut self.rules, &mut self.tally)

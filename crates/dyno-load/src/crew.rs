@@ -288,7 +288,7 @@ fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 }
 
 /// One report of all parts: its wall is from thread 0's edge to the last thread's drained end, and no connection is up when
-/// no thread has one.
+/// no thread has one; it is silent when no thread receives anything.
 fn merged(parts: Vec<Part>) -> BlockReport {
     let ended_ns = parts.iter().map(|part| part.measured.ended_ns).max();
     let mut parts = parts.into_iter();
@@ -315,6 +315,7 @@ fn merged(parts: Vec<Part>) -> BlockReport {
         all.first_wrong = all.first_wrong.or(report.first_wrong);
         all.first_error = all.first_error.or(report.first_error);
         all.drained &= report.drained;
+        all.silent_ns = all.silent_ns.min(report.silent_ns);
     }
     all.down_ns = down::sum(&down);
     assert_eq!(all.replies, all.latencies.len(), "a thread's answers were merged without their latencies");

@@ -31,6 +31,7 @@ mod client;
 mod connections;
 mod crew;
 mod down;
+mod heard;
 pub mod limit;
 mod report;
 mod requests;

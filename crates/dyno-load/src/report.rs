@@ -141,6 +141,9 @@ pub struct BlockReport {
     pub loaded: Loaded,
     /// Time of that part in which no connection was up, on any thread, and could not be made.
     pub down_ns: u64,
+    /// The end of that part in which nothing was received on any thread, where nothing came in the drain either; 0 otherwise.
+    /// Up to a fiftieth of a second too short.
+    pub silent_ns: u64,
     /// From the sending of a batch to each of its replies, in nanoseconds; connecting is not in it.
     pub latencies: Histogram,
     /// Events that epoll delivered in the measured part, and …
@@ -288,7 +291,9 @@ impl BlockReport {
         self.unfinished.iter().map(|one| one.age_ns).max()
     }
 
-    fn unfinished_in_words(&self) -> Option<String> {
+    /// How many were unfinished and how old, where there are any.
+    #[must_use]
+    pub fn unfinished_in_words(&self) -> Option<String> {
         let (requests, oldest_ns) = (self.unfinished(), self.oldest_unfinished_ns()?);
         Some(format!("{requests} were unfinished at the end, the oldest {} ms old", oldest_ns / 1_000_000))
     }

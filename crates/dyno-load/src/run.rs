@@ -75,8 +75,18 @@ impl LoadReport {
     /// Share of the time in which requests were sent that no connection was up, 0 to 1.
     #[must_use]
     pub fn down(&self) -> f64 {
+        self.share(self.block.down_ns)
+    }
+
+    /// Share of that time, up to its end, that nothing was received, and nothing came afterwards; 0 to 1.
+    #[must_use]
+    pub fn silent(&self) -> f64 {
+        self.share(self.block.silent_ns)
+    }
+
+    fn share(&self, ns: u64) -> f64 {
         let wall_ns = self.block.loaded.wall_ns;
-        if wall_ns == 0 { 0.0 } else { (self.block.down_ns as f64 / wall_ns as f64).min(1.0) }
+        if wall_ns == 0 { 0.0 } else { (ns as f64 / wall_ns as f64).min(1.0) }
     }
 
     /// Bytes of right answers per second of the same time; 0 when no time passed.

@@ -72,6 +72,10 @@ pub(crate) struct Measured {
     pub(crate) drained: bool,
     /// When no connection was up in the loaded part.
     pub(crate) down: Vec<Range<u64>>,
+    /// When something was last received in the loaded part.
+    heard_ns: u64,
+    /// The end of that part in which nothing was, where nothing came afterwards either.
+    pub(crate) silent_ns: u64,
     /// Replies that were added to the common count.
     counted: u64,
 }
@@ -276,6 +280,9 @@ impl Session {
             };
         }
         part.ended_ns = mono_ns();
+        if self.connections.heard_ns(part.ended_ns) > part.heard_ns {
+            part.silent_ns = 0;
+        }
         part.cpu_ns = thread_cpu_ns().saturating_sub(part.cpu_ns);
         part.drained = !self.connections.awaits_answers();
         self.connections.give_up_unanswered(part.ended_ns);
@@ -313,6 +320,7 @@ impl Session {
             wall_ns: part.ended_ns.saturating_sub(part.began_ns),
             loaded: part.loaded,
             down_ns: down::sum(&part.down),
+            silent_ns: part.silent_ns,
             latencies,
             events,
             waits,
@@ -368,6 +376,8 @@ impl Session {
             return Phase::Measure { end_ns, latest_ns };
         }
         part.down = self.connections.stop_sending(self.now_ns);
+        part.heard_ns = self.connections.heard_ns(self.now_ns);
+        part.silent_ns = self.now_ns.saturating_sub(part.heard_ns);
         let Tally { replies, bytes, events, waits, .. } = self.connections.tally;
         let wall_ns = self.now_ns.saturating_sub(part.began_ns);
         let cpu_ns = thread_cpu_ns().saturating_sub(part.cpu_ns);

@@ -139,6 +139,31 @@ fn a_request_that_is_younger_than_its_timeout_at_the_end_is_unfinished_and_no_er
     assert!(why.contains("2 were unfinished at the end, the oldest"), "{why}");
 }
 
+/// Planted faults: a server that hangs is as good as one that answers; who says something, or comes back in the drain, hangs.
+#[test]
+fn a_server_that_hangs_is_silent_up_to_the_end_and_one_that_says_anything_after_it_is_not() {
+    let spec = BlockSpec { measure_ns: 200 * MS, drain_ns_max: 100 * MS, ..brief() };
+    let hangs = turning(2, Peer::wait_for_close);
+    let report = block_of(hangs.plan(2), spec);
+    assert!(report.silent_ns >= report.loaded.wall_ns, "{} ns", report.silent_ns);
+    let spec = BlockSpec { drain_ns_max: 3_000 * MS, ..spec };
+    let pieces = turning(2, |peer| {
+        peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n");
+        while peer.send(b"x") {
+            dyno_sys::clock::sleep_ns(20 * MS);
+        }
+    });
+    let report = block_of(pieces.plan(2), spec);
+    assert_eq!((report.replies, report.silent_ns), (0, 0));
+    let comes_back = turning(2, |peer| {
+        dyno_sys::clock::sleep_ns(500 * MS);
+        peer.answer(HELLO);
+        peer.wait_for_close();
+    });
+    let report = block_of(comes_back.plan(2), spec);
+    assert_eq!((report.loaded.replies, report.silent_ns), (0, 0));
+}
+
 /// Planted fault: every server's last answers are awaited for as long as those of a quick one.
 #[test]
 fn slow_answers_are_awaited_for_twice_as_long_as_the_longest_took() {

@@ -208,6 +208,20 @@ fn a_server_that_dies_under_two_threads_leaves_time_without_any_connection() {
     assert!(report.down() > 0.0 && report.down() <= 1.0);
 }
 
+/// Planted fault: one thread's connections hang, and that is a server that answers nobody.
+#[test]
+fn a_server_is_silent_only_where_it_is_for_all_threads() {
+    let server = Server::start(|peer| {
+        let hangs = peer.counts.connections.load(Ordering::SeqCst) > 1;
+        while peer.request() && peer.answer(HELLO) && !hangs {}
+        peer.wait_for_close();
+    });
+    let plan = LoadPlan { session: server.plan(2), placement: two_cpus(), duration_ns: 100_000_000 };
+    let report =
+        within_deadline(move || load(&plan, &AtomicBool::new(false), &mut |_| {}, &mut |_| {}).unwrap());
+    assert_eq!((report.block.unfinished(), report.block.silent_ns, report.silent()), (1, 0, 0.0));
+}
+
 #[test]
 fn a_load_beside_something_lasts_as_long_as_that_and_counts_meanwhile() {
     let server = Server::answering(HELLO);

@@ -65,6 +65,9 @@ pub struct LoadRun {
     /// Seconds of the run in which no connection was up and none could be made.
     #[serde(default, skip_serializing_if = "is_no_time")]
     pub down_s: f64,
+    /// Seconds at the end of the run in which nothing was received, where nothing came afterwards either.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub silent_at_end_s: f64,
     /// Latency of the right answers, µs; in its percentiles what timed out is slower than any of them.
     pub latency_us: Latency,
     /// What percentiles are no less than that depend on unfinished requests, µs.

@@ -11,6 +11,8 @@ use dyno_sys::signal::{self, Signal};
 use dyno_sys::socket::{self, Addr, ListenOptions};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Long enough for thousands of answers, short enough for a test.
 const SHORT: [&str; 3] = ["-d300ms", "-t1", "-c4"];
@@ -288,21 +290,49 @@ fn slow(ms: u64) -> String {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for stream in listener.incoming().map(Result::unwrap) {
-            std::thread::spawn(move || answer_after(stream, ms));
+            std::thread::spawn(move || answer_after(stream, || ms));
         }
     });
     url
 }
 
-fn answer_after(mut stream: TcpStream, ms: u64) {
+fn answer_after(mut stream: TcpStream, ms: impl Fn() -> u64) {
     use std::io::{Read, Write};
     let mut request = [0; 4_096];
     while matches!(stream.read(&mut request), Ok(length) if length > 0) {
-        clock::sleep_ns(ms * 1_000_000);
+        clock::sleep_ns(ms() * 1_000_000);
         if stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
             return;
         }
     }
+}
+
+/// Answers so many requests at once, on any number of connections, and each later one after so many milliseconds.
+fn quick_then_slow(quick: i64, ms: u64) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let left = Arc::new(AtomicI64::new(quick));
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map(Result::unwrap) {
+            let left = left.clone();
+            let is_slow = move || left.fetch_sub(1, Ordering::Relaxed) <= 0;
+            std::thread::spawn(move || answer_after(stream, || if is_slow() { ms } else { 0 }));
+        }
+    });
+    url
+}
+
+/// Planted fault: its connections stand and no request is as old as its timeout, so all is well.
+#[test]
+fn a_server_that_hangs_for_the_rest_of_a_run_makes_it_fail_and_one_that_only_pauses_does_not() {
+    let words = ["-d1s", "-T30s", "-t2", "-c4", "--expect", "status=200"];
+    let hangs = load(&words, &quick_then_slow(200, 600_000));
+    assert_eq!(hangs.code, Some(2), "{}", hangs.out);
+    assert!(hangs.out.contains("  Nothing was received for the last "), "{}", hangs.out);
+    assert!(hangs.err.starts_with("error: nothing was received for the last "), "{}", hangs.err);
+    assert!(hangs.err.contains("4 were unfinished at the end"), "{}", hangs.err);
+    let pauses = load(&words, &quick_then_slow(200, 1_500));
+    assert!(!pauses.done().contains("Nothing was received"), "{}", pauses.out);
 }
 
 /// Planted fault: answers that are younger than the timeout timed out because the run is over, and no condition is met.

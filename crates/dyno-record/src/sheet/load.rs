@@ -174,9 +174,16 @@ fn warnings(run: &LoadRun) -> Vec<String> {
             run.down_s, run.duration_s
         )
     });
+    // A server that is gone is silent too.
+    let silent = (run.silent_at_end_s > run.down_s).then(|| {
+        format!(
+            "nothing was received for the last {:.1} s of {:.1} s: the rate is of that time too",
+            run.silent_at_end_s, run.duration_s
+        )
+    });
     let server = run.server.as_ref().and_then(|server| server.warning.clone());
     let of_requests = wrong.into_iter().chain(lost).chain(late).chain(unfinished);
-    limited.into_iter().chain(down).chain(of_requests).chain(server).collect()
+    limited.into_iter().chain(down).chain(silent).chain(of_requests).chain(server).collect()
 }
 
 #[cfg(test)]
@@ -337,6 +344,18 @@ mod tests {
             ["no connection was up for 9.0 s of 10.0 s: the rate is of that time too"]
         );
         assert_eq!(warnings(&LoadRun { down_s: 0.0, ..run }), Vec::<String>::new());
+    }
+
+    /// Planted faults: a server that hangs is not told, or one that is gone is told twice.
+    #[test]
+    fn time_without_anything_received_is_a_warning_where_connections_were_up() {
+        let run = LoadRun { duration_s: 10.0, silent_at_end_s: 5.0, requests: 5, ..LoadRun::default() };
+        assert_eq!(
+            warnings(&run),
+            ["nothing was received for the last 5.0 s of 10.0 s: the rate is of that time too"]
+        );
+        let gone = warnings(&LoadRun { down_s: 5.0, ..run });
+        assert!(gone.len() == 1 && gone[0].starts_with("no connection was up"), "{gone:?}");
     }
 
     /// Planted fault: each attempt to connect is told as a request.

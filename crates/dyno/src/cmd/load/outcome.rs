@@ -7,8 +7,9 @@ use dyno_load::run::{Ended, LoadReport};
 
 use crate::cli;
 
-/// From this share of a run without any connection on, its rate says nothing of the server that it was to be of.
-const DOWN_MAX: f64 = 0.1;
+/// From this share of a run on, without any connection, or up to its end without anything received, its rate says nothing of
+/// the server that it was to be of.
+const AWAY_MAX: f64 = 0.1;
 
 /// What a run came to, with all that is printed about it.
 pub(super) struct Outcome<'r> {
@@ -37,7 +38,7 @@ pub(super) struct Failed {
 }
 
 /// A run says nothing of its target when no request was answered rightly, or most were not, or when nobody was there for a
-/// good part of it. Who stopped a run knows why it is short.
+/// good part of it, or answered up to its end. Who stopped a run knows why it is short.
 pub(super) fn failed(report: &LoadReport) -> Option<Failed> {
     let block = &report.block;
     let (failed, replies) = (block.failed(), block.replies);
@@ -49,21 +50,26 @@ pub(super) fn failed(report: &LoadReport) -> Option<Failed> {
     } else if failed > replies {
         let what = format!("{failed} requests failed and {replies} were answered{}", lost(&block.errors));
         (what, first(), CURL)
-    } else if report.down() > DOWN_MAX {
-        let [down_s, all_s] = [block.down_ns, block.loaded.wall_ns].map(|ns| ns as f64 / 1e9);
-        let what = format!(
-            "no connection was up for {down_s:.1} s of {all_s:.1} s: Requests/sec is not what the server answers"
-        );
+    } else if report.down() > AWAY_MAX {
+        let what = away(report, "no connection was up for", block.down_ns);
         let silent = || "it answers no attempt to connect".to_owned();
         (
             what,
             Some(first().unwrap_or_else(silent)),
             "the server's own log: did it end, or was it started anew?",
         )
+    } else if report.silent() > AWAY_MAX {
+        let what = away(report, "nothing was received for the last", block.silent_ns);
+        (what, first().or_else(|| block.unfinished_in_words()), "what its threads wait for: dyno offcpu PID")
     } else {
         return None;
     };
     Some(Failed { what, why, try_this })
+}
+
+fn away(report: &LoadReport, what: &str, ns: u64) -> String {
+    let [away_s, all_s] = [ns, report.block.loaded.wall_ns].map(|ns| ns as f64 / 1e9);
+    format!("{what} {away_s:.1} s of {all_s:.1} s: Requests/sec is not what the server answers")
 }
 
 /// What shows one answer.
@@ -109,6 +115,30 @@ mod tests {
         assert!(without_connection(1_001, Ended::Whole).is_some());
         assert!(without_connection(1_000, Ended::Whole).is_none(), "a start of its own takes a moment");
         assert!(without_connection(9_000, Ended::Stopped).is_none(), "who stops a run knows why it is short");
+    }
+
+    /// A run of ten seconds with many answers, and none at its end.
+    fn silent(silent_ms: u64, ended: Ended) -> Option<Failed> {
+        let loaded = Loaded { replies: 1_000, wall_ns: 10_000_000_000, ..Loaded::default() };
+        let unfinished = vec![Unfinished { age_ns: 7_000_000_000, requests: 10 }];
+        let silent_ns = silent_ms * 1_000_000;
+        let block = BlockReport { replies: 1_000, loaded, unfinished, silent_ns, ..BlockReport::default() };
+        failed(&LoadReport { block, limited: Limited::No, ended })
+    }
+
+    /// Planted fault: nothing failed and nobody was away, so all is well with a server that hangs.
+    #[test]
+    fn a_run_whose_server_answered_nothing_for_its_last_tenth_failed() {
+        let hangs = silent(5_000, Ended::Whole).unwrap();
+        assert!(
+            hangs.what.starts_with("nothing was received for the last 5.0 s of 10.0 s"),
+            "{}",
+            hangs.what
+        );
+        assert_eq!(hangs.why.as_deref(), Some("10 were unfinished at the end, the oldest 7000 ms old"));
+        assert!(silent(1_001, Ended::Whole).is_some());
+        assert!(silent(1_000, Ended::Whole).is_none(), "answers that are slow near the end");
+        assert!(silent(5_000, Ended::Stopped).is_none(), "who stops a run knows why it is short");
     }
 
     /// Planted fault: there was no error, and nothing says why nothing was measured.

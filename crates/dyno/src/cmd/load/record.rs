@@ -38,6 +38,7 @@ pub(super) fn record(outcome: &Outcome<'_>) -> LoadRun {
         unfinished: block.unfinished(),
         answered_late: block.replies.saturating_sub(block.loaded.replies),
         down_s: block.down_ns as f64 / 1e9,
+        silent_at_end_s: block.silent_ns as f64 / 1e9,
         latency_us: latency(block),
         at_least_us: at_least(block),
         generator: generator(outcome),
@@ -161,9 +162,10 @@ mod tests {
         let block = &mut sample.report.block;
         block.unfinished = vec![dyno_load::Unfinished { age_ns: 2_000_000_000, requests: 3 }];
         block.loaded.replies -= 7;
-        block.down_ns = 500_000_000;
+        (block.down_ns, block.silent_ns) = (500_000_000, 250_000_000);
         let run = record(&sample.outcome());
-        assert_eq!((run.unfinished, run.answered_late, run.down_s), (3, 7, 0.5));
+        assert_eq!((run.unfinished, run.answered_late), (3, 7));
+        assert_eq!((run.down_s, run.silent_at_end_s), (0.5, 0.25));
         assert_eq!((run.failed(), run.timed_out()), (0, 0));
         let is_near = |us: Option<f64>, wanted: f64| us.is_some_and(|us| (us / wanted - 1.0).abs() < 0.001);
         let (told, bounds) = (run.latency_us, run.at_least_us.unwrap());

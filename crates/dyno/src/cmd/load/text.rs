@@ -123,7 +123,7 @@ fn push_errors(out: &mut String, outcome: &Outcome<'_>) {
             block.unanswered
         ));
     }
-    push_down(out, block);
+    push_away(out, block);
     push_first(out, outcome.report);
 }
 
@@ -142,12 +142,17 @@ fn push_unfinished(out: &mut String, block: &BlockReport) {
     }
 }
 
-fn push_down(out: &mut String, block: &BlockReport) {
+/// A server that is gone is silent too: that is told once.
+fn push_away(out: &mut String, block: &BlockReport) {
+    let mut push = |what: &str, ns: u64| {
+        let [away, all] = [ns, block.loaded.wall_ns].map(|ns| micros(ns as f64 / 1e3));
+        out.push_str(&format!("  {what} {away} of {all}: Requests/sec is of that time too\n"));
+    };
     if block.down_ns > 0 {
-        let [down, all] = [block.down_ns, block.loaded.wall_ns].map(|ns| micros(ns as f64 / 1e3));
-        out.push_str(&format!(
-            "  No connection was up for {down} of {all}: Requests/sec is of that time too\n"
-        ));
+        push("No connection was up for", block.down_ns);
+    }
+    if block.silent_ns > block.down_ns {
+        push("Nothing was received for the last", block.silent_ns);
     }
 }
 
@@ -397,6 +402,17 @@ pub(super) mod tests {
         let line =
             "  No connection was up for 9.00s of 10.00s: Requests/sec is of that time too\nRequests/sec: ";
         assert!(text.contains(line), "{text}");
+    }
+
+    /// Planted faults: the rate of a server that hung is told as one of a server that answered; and one that is gone is told twice.
+    #[test]
+    fn time_without_anything_received_at_the_end_stands_above_the_rate_unless_nobody_was_there() {
+        let mut sample = Sample::new();
+        sample.report.block.silent_ns = 5_000_000_000;
+        let line = "  Nothing was received for the last 5.00s of 10.00s: Requests/sec is of that time too\nRequests/sec: ";
+        assert!(body(&sample.outcome()).contains(line), "{}", body(&sample.outcome()));
+        sample.report.block.down_ns = 5_000_000_000;
+        assert!(!body(&sample.outcome()).contains("Nothing was received"), "{}", body(&sample.outcome()));
     }
 
     #[test]

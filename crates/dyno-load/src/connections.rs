@@ -581,10 +581,11 @@ fn keep(received: &mut Option<Vec<u8>>, bytes_max: usize, input: &[u8]) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::session::Session;
+    use crate::session::{Opening, Session};
     use crate::target::Target;
     use std::io::{Read, Write};
     use std::net::TcpListener;
+    use std::sync::atomic::AtomicBool;
 
     const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
@@ -638,7 +639,8 @@ mod tests {
         };
         let last = CONNECTIONS_PER_PAIR_MAX - 1;
         let share = Share { connections: 2, before: last, all: last + 2 };
-        Session::open_share(&plan, share, plan.timeout_ns).unwrap();
+        let opening = Opening { answer_ns_max: plan.timeout_ns, stop: &AtomicBool::new(false) };
+        Session::open_share(&plan, share, opening).unwrap();
         assert_eq!(server.join().unwrap(), ["127.1.1.1", "127.1.1.2"]);
     }
 

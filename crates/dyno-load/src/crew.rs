@@ -18,7 +18,7 @@ use crate::check::Expect;
 use crate::connections::Share;
 use crate::down;
 use crate::report::{BlockReport, BlockSpec, Edge, OpenError, SessionPlan};
-use crate::session::{Block, LiveCounts, Measured, Session};
+use crate::session::{Block, LiveCounts, Measured, Opening, Session};
 
 /// Where the threads of a load run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,14 +94,15 @@ impl Crew {
     /// # Errors
     /// See [`OpenError`]: the plan, a CPU that cannot be used, the server.
     pub fn open(plan: &SessionPlan, placement: &Placement) -> Result<Self, OpenError> {
-        Self::open_within(plan, placement, plan.timeout_ns)
+        let opening = Opening { answer_ns_max: plan.timeout_ns, stop: &AtomicBool::new(false) };
+        Self::open_as(plan, placement, opening)
     }
 
-    /// The same, where each answer while opening is awaited for `answer_ns_max`.
-    pub(crate) fn open_within(
+    /// The same, with a bound of its own for first answers, and stopped at any time.
+    pub(crate) fn open_as(
         plan: &SessionPlan,
         placement: &Placement,
-        answer_ns_max: u64,
+        opening: Opening<'_>,
     ) -> Result<Self, OpenError> {
         check(plan, placement)?;
         let mut plan = plan.clone();
@@ -112,7 +113,7 @@ impl Crew {
             let connections =
                 plan.connections / cpus.len() + usize::from(index < plan.connections % cpus.len());
             let share = Share { connections, before, all: plan.connections };
-            let session = open_on(*cpu, &plan, share, answer_ns_max)?;
+            let session = open_on(*cpu, &plan, share, opening)?;
             plan.expect = session.expect().clone();
             before += connections;
             threads.push(LoadThread { cpu: *cpu, session });
@@ -255,14 +256,14 @@ fn open_on(
     cpu: Option<usize>,
     plan: &SessionPlan,
     share: Share,
-    answer_ns_max: u64,
+    opening: Opening<'_>,
 ) -> Result<Session, OpenError> {
-    let Some(cpu) = cpu else { return Session::open_share(plan, share, answer_ns_max) };
+    let Some(cpu) = cpu else { return Session::open_share(plan, share, opening) };
     std::thread::scope(|scope| {
         let open = || {
             affinity::set_current(&CpuSet::single(cpu))
                 .map_err(|source| OpenError::Thread { cpu, source })?;
-            Session::open_share(plan, share, answer_ns_max)
+            Session::open_share(plan, share, opening)
         };
         let thread = spawn(scope, open).map_err(|source| OpenError::Thread { cpu, source })?;
         joined(thread)

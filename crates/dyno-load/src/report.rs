@@ -407,6 +407,16 @@ pub enum OpenError {
         /// What came, its first 200 bytes escaped.
         got: String,
     },
+    /// Somebody wanted to stop before the load began.
+    #[error("stopped while connections were opened: {answered} of {connections} were answered by {addr}")]
+    Stopped {
+        /// Where to.
+        addr: Addr,
+        /// Connections of the whole load that had been answered.
+        answered: usize,
+        /// Connections that it was to have.
+        connections: usize,
+    },
     /// No whole answer came in time.
     #[error("{addr} did not answer within {} ms ({answered} of {connections} connections were answered)", timeout_ns / 1_000_000)]
     TimedOut {

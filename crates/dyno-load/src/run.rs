@@ -12,6 +12,7 @@ use crate::beside::{Beside, Progress, Waited};
 use crate::crew::{Crew, Placement};
 use crate::limit::{Limited, Signs};
 use crate::report::{BlockReport, BlockSpec, Edge, OpenError, SessionPlan};
+use crate::session::Opening;
 
 /// How often wrk-like tools say something.
 pub const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -99,7 +100,7 @@ impl LoadReport {
 /// Opens, loads for the plan's duration, drains, and reports.
 ///
 /// `at_edge` is called when the load starts and when all is drained, `progress` about once a second on the calling
-/// thread. `stop` may become true at any time: then the run drains for two seconds at most and reports what it has.
+/// thread. `stop` may become true at any time: before the load starts that is an error, later the run drains for two seconds at most and reports what it has.
 ///
 /// # Errors
 /// Before the load starts: see [`OpenError`]. What happens later is in the report.
@@ -128,7 +129,8 @@ pub fn beside<T>(
     at_edge: &mut (dyn FnMut(Edge) + Send),
     look: impl FnOnce(&Beside) -> T,
 ) -> Result<(LoadReport, T), OpenError> {
-    let mut crew = Crew::open_within(&plan.session, &plan.placement, plan.opening_ns_max())?;
+    let opening = Opening { answer_ns_max: plan.opening_ns_max(), stop };
+    let mut crew = Crew::open_as(&plan.session, &plan.placement, opening)?;
     let spec = BlockSpec {
         settle_ns: 0,
         measure_ns: plan.duration_ns,
@@ -144,7 +146,8 @@ pub fn beside<T>(
     Ok((LoadReport { block, limited, ended }, found))
 }
 
-/// One step of a sweep: the plan's load over so many connections, placed as the plan says, `blocks` times.
+/// One step of a sweep: the plan's load over so many connections, placed as the plan says, `blocks` times. `stop` ends the
+/// opening.
 ///
 /// # Errors
 /// When the connections cannot be opened: see [`OpenError`].
@@ -153,9 +156,11 @@ pub fn step(
     connections: usize,
     spec: &BlockSpec,
     blocks: usize,
+    stop: &AtomicBool,
 ) -> Result<Vec<BlockReport>, OpenError> {
     let session = SessionPlan { connections, ..plan.session.clone() };
-    let mut crew = Crew::open(&session, &plan.placement.at_most(connections))?;
+    let opening = Opening { answer_ns_max: plan.opening_ns_max(), stop };
+    let mut crew = Crew::open_as(&session, &plan.placement.at_most(connections), opening)?;
     Ok((0..blocks).map(|_| crew.block(spec, &mut |_edge| {})).collect())
 }
 

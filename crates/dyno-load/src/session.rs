@@ -44,6 +44,15 @@ pub struct Session {
     sample_answer: Vec<u8>,
 }
 
+/// How a session is opened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Opening<'o> {
+    /// How long each of the first answers is awaited.
+    pub(crate) answer_ns_max: u64,
+    /// Ends it when it becomes true.
+    pub(crate) stop: &'o AtomicBool,
+}
+
 /// One block: when it settles, for how long it is measured, and what the threads that run it share.
 #[derive(Debug)]
 pub(crate) struct Block<'b> {
@@ -134,7 +143,11 @@ impl Session {
     /// The first thing that went wrong: see [`OpenError`].
     pub fn open(plan: &SessionPlan) -> Result<Self, OpenError> {
         let whole = Share { connections: plan.connections, before: 0, all: plan.connections };
-        Self::open_share(plan, whole, plan.timeout_ns)
+        Self::open_share(
+            plan,
+            whole,
+            Opening { answer_ns_max: plan.timeout_ns, stop: &AtomicBool::new(false) },
+        )
     }
 
     /// Runs one block. `at_edge` is called twice, at the end of settling while the load goes on, and when all is
@@ -163,11 +176,11 @@ impl Session {
         self.connections.expect()
     }
 
-    /// Opens its part, where each answer is awaited for `answer_ns_max`.
+    /// Opens its part.
     pub(crate) fn open_share(
         plan: &SessionPlan,
         share: Share,
-        answer_ns_max: u64,
+        opening: Opening<'_>,
     ) -> Result<Self, OpenError> {
         check(plan, share)?;
         let epoll = Epoll::new().map_err(|source| OpenError::Epoll { source })?;
@@ -182,22 +195,17 @@ impl Session {
             opening_ns: 0,
             sample_answer: Vec::new(),
         };
-        session.open_all(plan, share.connections, answer_ns_max)?;
+        session.open_all(plan, share, opening)?;
         Ok(session)
     }
 
     /// One request on every connection; the first alone, so that what it teaches holds for all others.
-    fn open_all(
-        &mut self,
-        plan: &SessionPlan,
-        connections: usize,
-        answer_ns_max: u64,
-    ) -> Result<(), OpenError> {
-        let mut open = 0;
+    fn open_all(&mut self, plan: &SessionPlan, share: Share, opening: Opening<'_>) -> Result<(), OpenError> {
+        let (connections, mut open) = (share.connections, 0);
         self.connections.keep_received(SAMPLE_BYTES_MAX);
         while open < connections {
             let next = if open == 0 { 1 } else { connections.min(open + WAVE_CONNECTIONS) };
-            self.open_wave(open..next, plan, answer_ns_max)?;
+            self.open_wave(open..next, plan, share, opening)?;
             if open == 0 {
                 self.sample_answer = self.connections.take_received();
                 self.check_learned();
@@ -222,17 +230,18 @@ impl Session {
         &mut self,
         wave: Range<usize>,
         plan: &SessionPlan,
-        answer_ns_max: u64,
+        share: Share,
+        opening: Opening<'_>,
     ) -> Result<(), OpenError> {
         assert!(
             !wave.is_empty() && wave.end <= self.connections.len(),
             "a wave is of connections to be made"
         );
         let answered = wave.start;
-        let deadline_ns = mono_ns().saturating_add(answer_ns_max);
+        let deadline_ns = mono_ns().saturating_add(opening.answer_ns_max);
         let silent = OpenError::TimedOut {
             addr: plan.target.addr().clone(),
-            timeout_ns: answer_ns_max,
+            timeout_ns: opening.answer_ns_max,
             answered,
             connections: self.connections.len(),
         };
@@ -241,6 +250,12 @@ impl Session {
         while self.connections.first_error().is_none() && self.connections.is_busy() {
             if self.now_ns >= deadline_ns {
                 return Err(silent);
+            }
+            // The sweeps see to it that there are turns.
+            if opening.stop.load(Ordering::Relaxed) {
+                let answered = share.before + answered + self.connections.tally.latencies.len() as usize;
+                let addr = plan.target.addr().clone();
+                return Err(OpenError::Stopped { addr, answered, connections: share.all });
             }
             self.turn(deadline_ns, &LiveCounts::default());
         }

@@ -156,6 +156,28 @@ fn a_run_awaits_the_last_answers_of_a_slow_server_and_blames_none() {
     );
 }
 
+/// Planted fault: who opens looks for answers and for the time, and for nothing else.
+#[test]
+fn a_run_that_is_stopped_while_it_is_opened_says_how_far_it_came() {
+    let server = Server::start(|peer| {
+        while peer.request() && peer.requests() <= 3 && peer.answer(HELLO) {}
+        peer.wait_for_close();
+    });
+    let session = SessionPlan { timeout_ns: 3_600_000_000_000, ..server.plan(5) };
+    let plan = LoadPlan { session, placement: two_cpus(), duration_ns: 3_600_000_000_000 };
+    let (stop, counts) = (std::sync::Arc::new(AtomicBool::new(false)), server.counts.clone());
+    std::thread::spawn({
+        let stop = stop.clone();
+        move || {
+            // The second thread's first connection is asked alone, when the first one's three were answered.
+            scripted::wait_until("a fourth request", || counts.requests.load(Ordering::SeqCst) > 3);
+            stop.store(true, Ordering::SeqCst);
+        }
+    });
+    let error = within_deadline(move || load(&plan, &stop, &mut |_| {}, &mut |_| {}).map(drop).unwrap_err());
+    assert!(matches!(error, OpenError::Stopped { answered: 3, connections: 5, .. }), "{error:?}");
+}
+
 /// Planted fault: the first answer is awaited for the whole timeout, however short the run is to be.
 #[test]
 fn a_server_that_accepts_and_is_silent_holds_a_short_run_for_seconds() {
@@ -301,8 +323,10 @@ fn a_block_of_the_callers_own_runs_on_its_thread_and_beside_something_on_another
 fn a_step_of_a_sweep_has_its_own_connections_and_no_idle_thread() {
     let server = Server::answering(HELLO);
     let plan = LoadPlan { session: server.plan(64), placement: two_cpus(), duration_ns: 1 };
-    let (one, four) =
-        within_deadline(move || (step(&plan, 1, &short(), 2).unwrap(), step(&plan, 4, &short(), 3).unwrap()));
+    let (one, four) = within_deadline(move || {
+        let go = AtomicBool::new(false);
+        (step(&plan, 1, &short(), 2, &go).unwrap(), step(&plan, 4, &short(), 3, &go).unwrap())
+    });
     let shape = |reports: &[dyno_load::BlockReport]| (reports.len(), reports[0].threads);
     assert_eq!((shape(&one), shape(&four), server.connections()), ((2, 1), (3, 2), 5));
 }

@@ -233,6 +233,18 @@ fn an_interrupt_prints_what_was_measured() {
     assert!(ended.out.contains("Requests/sec: "), "{}", ended.out);
 }
 
+/// Planted fault: an interrupt is heard when all connections were answered, or their time is over.
+#[test]
+fn an_interrupt_while_connections_are_opened_ends_it_with_what_is_known() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", silent.local_addr().unwrap());
+    let child = endless(&["-T1h", "-c100", "--json"], &url);
+    let _first = silent.accept().unwrap();
+    let ended = interrupted(child);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(130), ""), "{}", ended.err);
+    assert!(ended.err.contains("0 of 100 were answered"), "{}", ended.err);
+}
+
 #[test]
 fn threads_are_left_where_the_scheduler_puts_them_unless_they_are_pinned() {
     let server = Server::serve(&[]);

@@ -283,6 +283,7 @@ pub(super) fn not_opened(error: &OpenError, args: &cli::Load) -> Failure {
         OpenError::Plan { .. } => {
             ("the flags contradict each other".to_owned(), "dyno load --help".to_owned())
         }
+        OpenError::Stopped { .. } => return Failure::interrupted().because(error),
         OpenError::Epoll { .. } => {
             ("descriptors or kernel memory are short".to_owned(), "ulimit -a".to_owned())
         }

@@ -14,7 +14,7 @@ mod sweep;
 mod turns;
 mod wanted;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use dyno_diagnose::diagnose;
 use dyno_load::run::{self, LoadPlan};
@@ -83,8 +83,8 @@ fn watch_under(plan: &LoadPlan, wanted: &Wanted<'_>) -> Result<(Observation, Cou
         rest(load::SETTLE, wanted.stop);
         windows(wanted, Some(load))
     };
-    // It ends with the last window: what ends that early ends it too.
-    let (report, watched) = run::beside(plan, &AtomicBool::new(false), &mut |_edge| {}, look)?;
+    // It ends with the last window, or with what ends that early, which is heard while connections are opened too.
+    let (report, watched) = run::beside(plan, wanted.stop, &mut |_edge| {}, look)?;
     let Watched { mut seen, after, rate } = watched;
     seen.load = Some(load::in_figures(plan, &report, rate, &seen));
     Ok((seen, after))

@@ -38,13 +38,13 @@ pub(super) fn sweep(plan: &LoadPlan, stop: &AtomicBool) -> Result<Usl, String> {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        points.extend(level(plan, connections)?);
+        points.extend(level(plan, connections, stop)?);
     }
     usl::fit(&points, &mut Prng::new(SEED)).map_err(|error| error.to_string())
 }
 
-fn level(plan: &LoadPlan, connections: usize) -> Result<Vec<Point>, String> {
-    let blocks = step(plan, connections, &SPEC, REPEATS).map_err(|error| chain(&error))?;
+fn level(plan: &LoadPlan, connections: usize, stop: &AtomicBool) -> Result<Vec<Point>, String> {
+    let blocks = step(plan, connections, &SPEC, REPEATS, stop).map_err(|error| chain(&error))?;
     blocks.iter().map(|block| point(connections, block).map_err(|error| chain(&error))).collect()
 }
 

@@ -20,6 +20,8 @@ pub const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 /// How long the answers in flight are awaited at the end of a run whose answers were quick: most servers' slowest, and a run
 /// of a second on one that has died takes no more than three.
 const DRAIN_NS_MAX: u64 = 2_000_000_000;
+/// A load beside something runs until it is told to stop; a day only bounds it when nobody does.
+const BESIDE_NS_MAX: u64 = 24 * 3_600_000_000_000;
 /// The first answers are awaited for three times as long as the run is to last: one that is slower than the run can still be
 /// told, and a run of some seconds on a server that accepts and is silent is no matter of minutes …
 pub const OPENING_RUNS: u32 = 3;
@@ -35,6 +37,8 @@ pub struct LoadPlan {
     pub placement: Placement,
     /// How long requests are issued, in nanoseconds.
     pub duration_ns: u64,
+    /// How long each of the first answers is awaited, those on connections that are being opened.
+    pub opening_ns_max: u64,
 }
 
 /// What the run came to.
@@ -58,11 +62,18 @@ pub enum Ended {
 }
 
 impl LoadPlan {
-    /// How long each of the first answers is awaited, those on connections that are being opened.
+    /// A run of so many nanoseconds.
     #[must_use]
-    pub fn opening_ns_max(&self) -> u64 {
-        let of_run_ns = self.duration_ns.saturating_mul(u64::from(OPENING_RUNS)).max(OPENING_NS_MIN);
-        self.session.timeout_ns.min(of_run_ns)
+    pub fn new(session: SessionPlan, placement: Placement, duration_ns: u64) -> Self {
+        let of_run_ns = duration_ns.saturating_mul(u64::from(OPENING_RUNS)).max(OPENING_NS_MIN);
+        let opening_ns_max = session.timeout_ns.min(of_run_ns);
+        Self { session, placement, duration_ns, opening_ns_max }
+    }
+
+    /// The same beside a look of about so many nanoseconds, for as long as that takes: it is opened as a run of that length.
+    #[must_use]
+    pub fn beside(self, look_ns: u64) -> Self {
+        Self { duration_ns: BESIDE_NS_MAX, ..Self::new(self.session, self.placement, look_ns) }
     }
 }
 
@@ -129,7 +140,7 @@ pub fn beside<T>(
     at_edge: &mut (dyn FnMut(Edge) + Send),
     look: impl FnOnce(&Beside) -> T,
 ) -> Result<(LoadReport, T), OpenError> {
-    let opening = Opening { answer_ns_max: plan.opening_ns_max(), stop };
+    let opening = Opening { answer_ns_max: plan.opening_ns_max, stop };
     let mut crew = Crew::open_as(&plan.session, &plan.placement, opening)?;
     let spec = BlockSpec {
         settle_ns: 0,
@@ -159,7 +170,7 @@ pub fn step(
     stop: &AtomicBool,
 ) -> Result<Vec<BlockReport>, OpenError> {
     let session = SessionPlan { connections, ..plan.session.clone() };
-    let opening = Opening { answer_ns_max: plan.opening_ns_max(), stop };
+    let opening = Opening { answer_ns_max: plan.opening_ns_max, stop };
     let mut crew = Crew::open_as(&session, &plan.placement.at_most(connections), opening)?;
     Ok((0..blocks).map(|_| crew.block(spec, &mut |_edge| {})).collect())
 }

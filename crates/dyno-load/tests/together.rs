@@ -100,8 +100,7 @@ fn a_panic_at_an_edge_reaches_the_caller_and_hangs_nobody() {
 #[test]
 fn a_run_ends_after_its_duration_and_reports_its_progress() {
     let server = Server::answering(HELLO);
-    let plan =
-        LoadPlan { session: server.plan(2), placement: Placement::Unpinned(1), duration_ns: 1_500_000_000 };
+    let plan = LoadPlan::new(server.plan(2), Placement::Unpinned(1), 1_500_000_000);
     let (report, seen) = within_deadline(move || {
         let mut seen = Vec::new();
         let report = load(&plan, &AtomicBool::new(false), &mut |_| {}, &mut |now| seen.push(*now)).unwrap();
@@ -119,7 +118,7 @@ fn a_run_ends_after_its_duration_and_reports_its_progress() {
 #[test]
 fn a_run_that_is_stopped_drains_and_reports() {
     let server = Server::answering(HELLO);
-    let plan = LoadPlan { session: server.plan(2), placement: two_cpus(), duration_ns: 3_600_000_000_000 };
+    let plan = LoadPlan::new(server.plan(2), two_cpus(), 3_600_000_000_000);
     let (stop, counts) = (std::sync::Arc::new(AtomicBool::new(false)), server.counts.clone());
     std::thread::spawn({
         let stop = stop.clone();
@@ -143,7 +142,7 @@ fn a_run_awaits_the_last_answers_of_a_slow_server_and_blames_none() {
         }
     });
     let session = SessionPlan { timeout_ns: 30_000_000_000, ..server.plan(1) };
-    let plan = LoadPlan { session, placement: Placement::Unpinned(1), duration_ns: 100_000_000 };
+    let plan = LoadPlan::new(session, Placement::Unpinned(1), 100_000_000);
     let report =
         within_deadline(move || load(&plan, &AtomicBool::new(false), &mut |_| {}, &mut |_| {}).unwrap());
     let block = &report.block;
@@ -164,7 +163,7 @@ fn a_run_that_is_stopped_while_it_is_opened_says_how_far_it_came() {
         peer.wait_for_close();
     });
     let session = SessionPlan { timeout_ns: 3_600_000_000_000, ..server.plan(5) };
-    let plan = LoadPlan { session, placement: two_cpus(), duration_ns: 3_600_000_000_000 };
+    let plan = LoadPlan::new(session, two_cpus(), 3_600_000_000_000);
     let (stop, counts) = (std::sync::Arc::new(AtomicBool::new(false)), server.counts.clone());
     std::thread::spawn({
         let stop = stop.clone();
@@ -183,7 +182,7 @@ fn a_run_that_is_stopped_while_it_is_opened_says_how_far_it_came() {
 fn a_server_that_accepts_and_is_silent_holds_a_short_run_for_seconds() {
     let server = Server::start(scripted::Peer::wait_for_close);
     let session = SessionPlan { timeout_ns: 30_000_000_000, ..server.plan(2) };
-    let plan = LoadPlan { session, placement: Placement::Unpinned(1), duration_ns: 100_000_000 };
+    let plan = LoadPlan::new(session, Placement::Unpinned(1), 100_000_000);
     let error = within_deadline(move || {
         load(&plan, &AtomicBool::new(false), &mut |_| {}, &mut |_| {}).map(drop).unwrap_err()
     });
@@ -197,12 +196,22 @@ fn first_answers_are_awaited_for_three_times_the_run_five_seconds_at_least_and_n
     let wait = |duration_s: u64, timeout_s: u64| {
         let session = SessionPlan { timeout_ns: timeout_s * second, ..server.plan(1) };
         let duration_ns = duration_s.saturating_mul(second);
-        LoadPlan { session, placement: Placement::Caller, duration_ns }.opening_ns_max() / second
+        LoadPlan::new(session, Placement::Caller, duration_ns).opening_ns_max / second
     };
     assert_eq!(
         [(1, 2), (1, 30), (3, 30), (60, 30), (u64::MAX, 30)].map(|(d, t)| wait(d, t)),
         [2, 5, 9, 30, 30]
     );
+}
+
+/// Planted fault: what lasts a day at most awaits its first answer for the whole timeout.
+#[test]
+fn a_load_beside_a_look_awaits_first_answers_for_three_times_the_look() {
+    let server = Server::answering(HELLO);
+    let session = SessionPlan { timeout_ns: 3_600_000_000_000, ..server.plan(1) };
+    let plan = LoadPlan::new(session, Placement::Caller, 1).beside(4_000_000_000);
+    assert_eq!(plan.opening_ns_max, 12_000_000_000);
+    assert!(plan.duration_ns > plan.opening_ns_max, "it runs until it is told to stop");
 }
 
 /// Planted fault: what two threads are without a connection is counted twice, or not at all.
@@ -213,7 +222,7 @@ fn a_server_that_dies_under_two_threads_leaves_time_without_any_connection() {
             peer.answer(HELLO);
         }
     });
-    let plan = LoadPlan { session: server.plan(2), placement: two_cpus(), duration_ns: u64::MAX };
+    let plan = LoadPlan::new(server.plan(2), two_cpus(), u64::MAX);
     let (report, ()) = within_deadline(move || {
         beside(&plan, &AtomicBool::new(false), &mut |_| {}, |load| {
             scripted::wait_until("answers are counted", || load.progress().replies > 0);
@@ -238,7 +247,7 @@ fn a_server_is_silent_only_where_it_is_for_all_threads() {
         while peer.request() && peer.answer(HELLO) && !hangs {}
         peer.wait_for_close();
     });
-    let plan = LoadPlan { session: server.plan(2), placement: two_cpus(), duration_ns: 100_000_000 };
+    let plan = LoadPlan::new(server.plan(2), two_cpus(), 100_000_000);
     let report =
         within_deadline(move || load(&plan, &AtomicBool::new(false), &mut |_| {}, &mut |_| {}).unwrap());
     assert_eq!((report.block.unfinished(), report.block.silent_ns, report.silent()), (1, 0, 0.0));
@@ -247,7 +256,7 @@ fn a_server_is_silent_only_where_it_is_for_all_threads() {
 #[test]
 fn a_load_beside_something_lasts_as_long_as_that_and_counts_meanwhile() {
     let server = Server::answering(HELLO);
-    let plan = LoadPlan { session: server.plan(4), placement: two_cpus(), duration_ns: u64::MAX };
+    let plan = LoadPlan::new(server.plan(4), two_cpus(), u64::MAX);
     let counts = server.counts.clone();
     let (report, before, after) = within_deadline(move || {
         let (report, (before, after)) = beside(&plan, &AtomicBool::new(false), &mut |_| {}, |load| {
@@ -322,7 +331,7 @@ fn a_block_of_the_callers_own_runs_on_its_thread_and_beside_something_on_another
 #[test]
 fn a_step_of_a_sweep_has_its_own_connections_and_no_idle_thread() {
     let server = Server::answering(HELLO);
-    let plan = LoadPlan { session: server.plan(64), placement: two_cpus(), duration_ns: 1 };
+    let plan = LoadPlan::new(server.plan(64), two_cpus(), 1);
     let (one, four) = within_deadline(move || {
         let go = AtomicBool::new(false);
         (step(&plan, 1, &short(), 2, &go).unwrap(), step(&plan, 4, &short(), 3, &go).unwrap())
@@ -339,7 +348,7 @@ fn a_target_that_ends_meanwhile_is_in_the_report_and_never_waited_for() {
             peer.answer(HELLO);
         }
     });
-    let plan = LoadPlan { session: server.plan(2), placement: Placement::Unpinned(1), duration_ns: u64::MAX };
+    let plan = LoadPlan::new(server.plan(2), Placement::Unpinned(1), u64::MAX);
     let (report, ()) = within_deadline(move || {
         beside(&plan, &AtomicBool::new(false), &mut |_| {}, |load| {
             scripted::wait_until("errors are counted", || load.progress().errors > 0);

@@ -103,7 +103,11 @@ fn watch(args: &cli::Diagnose, record: &mut Diagnosis) -> Result<Observation, Fa
     (record.started_unix_s, record.machine) = (dyno_sys::clock::real_coarse_s(), machine());
     record.command = this_run::command_line();
     record.target = diagnosis::target(pid);
-    let asked = args.load.as_ref().map(|words| Asked::parse(words, &diagnosis::cpus_of(pid))).transpose()?;
+    let asked = args
+        .load
+        .as_ref()
+        .map(|words| Asked::parse(words, &diagnosis::cpus_of(pid), args.duration))
+        .transpose()?;
     let who = recording::called(pid);
     let live = Live::start(&who, Some(args.duration), "putting names to what was seen", &stop::STOP);
     let wanted = Wanted {

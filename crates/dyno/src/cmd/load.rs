@@ -12,6 +12,7 @@ use crate::out;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use dyno_load::limit::Signs;
 use dyno_load::run::{Ended, LoadPlan, LoadReport, OPENING_RUNS, PROGRESS_EVERY, load};
@@ -141,7 +142,6 @@ pub(super) fn threads(args: &cli::Load) -> Result<usize, Failure> {
 }
 
 pub(super) fn plan(args: &cli::Load, threads: usize) -> Result<LoadPlan, Failure> {
-    let ns = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let session = SessionPlan {
         target: ask::target(args)?,
         expect: ask::expect(&args.expect)?,
@@ -151,7 +151,12 @@ pub(super) fn plan(args: &cli::Load, threads: usize) -> Result<LoadPlan, Failure
     };
     // A generator that nobody placed must be free to get out of the server's way, as wrk is.
     let placement = args.pin.as_ref().map_or(Placement::Unpinned(threads), |cpus| pinned(cpus, threads));
-    Ok(LoadPlan { session, placement, duration_ns: ns(args.duration) })
+    Ok(LoadPlan::new(session, placement, ns(args.duration)))
+}
+
+/// More than five centuries are one.
+pub(super) fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// So many threads, each bound to one of the CPUs, in turn.
@@ -194,7 +199,7 @@ fn measure(args: &cli::Load, plan: &LoadPlan, mut clock: Option<ServerClock>) ->
     if screen {
         out::say(text::CLEAR);
     }
-    let report = report.map_err(|error| not_opened(&error, args))?;
+    let report = report.map_err(|error| not_opened(&error, args, "-d"))?;
     let loaded = report.block.loaded;
     let cost = clock.and_then(|clock| clock.cost(loaded.wall_ns, report.block.replies));
     Ok((report, cost, rates.ended(loaded)))
@@ -245,8 +250,8 @@ fn ending(report: &LoadReport, conditions_met: bool) -> Result<ExitCode, Failure
     })
 }
 
-/// Why the load never began.
-pub(super) fn not_opened(error: &OpenError, args: &cli::Load) -> Failure {
+/// Why the load never began; `lasts` is the flag that says for how long first answers are awaited.
+pub(super) fn not_opened(error: &OpenError, args: &cli::Load, lasts: &str) -> Failure {
     let failure = Failure::error(chain(error));
     let (likely, try_this) = match error {
         OpenError::Refused { addr, .. } => {
@@ -259,7 +264,7 @@ pub(super) fn not_opened(error: &OpenError, args: &cli::Load) -> Failure {
             let duration_s = args.timeout.as_secs_f64() / f64::from(OPENING_RUNS);
             (
                 "it hangs, or is too slow for a run as short as this".to_owned(),
-                format!("curl -si URL, or -d{:.0}s to await it for all of --timeout", duration_s.ceil()),
+                format!("curl -si URL, or {lasts}{:.0}s to await it for all of --timeout", duration_s.ceil()),
             )
         }
         OpenError::TimedOut { .. } => {
@@ -370,7 +375,7 @@ mod tests {
         let lines = |timeout_ns: u64, words: &[&str]| {
             let addr = "127.0.0.1:1".parse().unwrap();
             let error = OpenError::TimedOut { addr, timeout_ns, answered: 0, connections: 10 };
-            not_opened(&error, &load_args(words)).lines()
+            not_opened(&error, &load_args(words), "-d").lines()
         };
         let short = lines(5_000_000_000, &["-d1s", "-T31s"]);
         assert!(short.contains("did not answer within 5000 ms") && short.contains("-d11s"), "{short}");

@@ -4,6 +4,7 @@
 //! that the stack of one that waits can be walked. All of it is read through /proc without stopping anything, so a look may
 //! catch one in the middle of a change: only what many looks agree on means something. Diagnosis calls it.
 
+mod below;
 mod place;
 mod record;
 
@@ -14,6 +15,7 @@ use dyno_sys::proc::Memory;
 
 use crate::image::spaces::{AddressSpaces, program};
 use crate::symbol::Symbols;
+pub use below::below;
 use record::{GOROUTINES_MAX, REASON_BEHIND, RECORD_BYTES, half, layout, number, word};
 
 /// Goroutines that are looked at each time; of more, every so-manieth.
@@ -110,8 +112,7 @@ pub fn is_mutex(reason: &str) -> bool {
 }
 
 /// Whether a process is a Go program.
-#[must_use]
-pub fn is_go(pid: Pid) -> bool {
+fn is_go(pid: Pid) -> bool {
     program(pid).is_some_and(|(elf, _)| elf.is_go())
 }
 

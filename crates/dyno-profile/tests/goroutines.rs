@@ -6,9 +6,11 @@
 mod common;
 
 use common::Running;
-use dyno_profile::goroutines::{Goroutines, Seen, is_mutex};
-use dyno_sys::Pid;
+use dyno_profile::goroutines::{Goroutines, Seen, below, is_mutex};
 use dyno_sys::clock::sleep_ns;
+use dyno_sys::signal::{self, Signal};
+use dyno_sys::{Pid, proc};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Looks at it, and the time between them: a second in all, of which the holder sleeps some fifty times.
@@ -49,12 +51,24 @@ fn is_known(seen: &Seen) {
     assert!(seen.places.iter().any(|place| place.stack.contains("main.hears")), "{seen:?}");
 }
 
-/// A process that ends with the test.
+/// A process that ends with the test, and what it began with it.
 struct Ending(Child);
+
+impl Ending {
+    fn begin(command: &mut Command) -> Ending {
+        Ending(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    fn pid(&self) -> Pid {
+        self.0.id().cast_signed()
+    }
+}
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let _ = self.0.kill();
+        for pid in proc::tree(self.pid()).into_iter().rev() {
+            let _ = signal::kill(pid, Signal::Kill);
+        }
         let _ = self.0.wait();
     }
 }
@@ -64,7 +78,7 @@ fn stripped(running: &Running) -> Ending {
     let file = running.folder.join("stripped");
     let stripped = Command::new("strip").arg("-o").arg(&file).arg(running.folder.join("program")).status();
     assert!(stripped.unwrap().success());
-    Ending(Command::new(file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    Ending::begin(&mut Command::new(file))
 }
 
 /// Planted faults: a stripped program is not searched (`place::find` without `by_code`); what its code uses is looked for without
@@ -74,7 +88,32 @@ fn stripped(running: &Running) -> Ending {
 fn a_stripped_go_program_shows_its_goroutines_as_one_with_symbols_does() {
     let Some(whole) = Running::start("go", &["build"], "mutexed.go", &[]) else { return };
     is_known(&seen(whole.pid()));
-    is_known(&seen(stripped(&whole).0.id().cast_signed()));
+    is_known(&seen(stripped(&whole).pid()));
     let flags = ["build", "-ldflags=-s -w", "-buildmode=pie"];
     is_known(&seen(Running::start("go", &flags, "mutexed.go", &[]).unwrap().pid()));
+}
+
+/// The Go program that is looked at for one that is named, once it is of this name.
+fn named_below(wrapper: &Ending, name: &str) -> Pid {
+    let mut found = None;
+    common::wait_for("the program below is the one that is at work", || {
+        found = below(wrapper.pid());
+        let file = found.and_then(|pid| std::fs::read_link(format!("/proc/{pid}/exe")).ok());
+        file.is_some_and(|file| file.file_name() == Path::new(name).file_name())
+    });
+    found.unwrap()
+}
+
+/// Planted faults: only what is named is asked (then nothing is found below a shell); who has had most of the CPU since it began
+/// (then it is `go run` itself, which built the program).
+#[test]
+fn the_go_program_below_a_wrapper_is_the_one_that_is_looked_at() {
+    let Some(whole) = Running::start("go", &["build"], "mutexed.go", &[]) else { return };
+    let shell =
+        Ending::begin(Command::new("sh").args(["-c", "\"$0\"; true"]).arg(whole.folder.join("program")));
+    is_known(&seen(named_below(&shell, "program")));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/known/mutexed.go");
+    let mut run = Command::new("go");
+    run.arg("run").arg(source).env("GOCACHE", whole.folder.join("cache")).env("GOFLAGS", "-mod=mod");
+    is_known(&seen(named_below(&Ending::begin(&mut run), "mutexed")));
 }

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dyno_profile::goroutines::{Goroutines, is_go, is_mutex};
+use dyno_profile::goroutines::{self, Goroutines, is_mutex};
 use dyno_record::observation;
+use dyno_sys::Pid;
 use dyno_sys::clock::mono_ns;
-use dyno_sys::{Pid, proc};
 
 use super::queues::Queues;
 use super::sending;
@@ -36,18 +36,9 @@ pub(super) struct Before {
 
 impl Before {
     pub(super) fn of(pid: Pid) -> Before {
-        let goroutines = busiest(&proc::tree(pid)).map_or(Ok(None), Goroutines::of);
+        let goroutines = goroutines::below(pid).map_or(Ok(None), Goroutines::of);
         Before { goroutines, queues: Queues::of(pid) }
     }
-}
-
-/// So many processes of a target are asked whether they are Go's.
-const PROCESSES_MAX: usize = 64;
-
-/// Of a target's processes the Go program that has had most of the CPU: what is named may be a wrapper around it, or `go run`.
-fn busiest(pids: &[Pid]) -> Option<Pid> {
-    let of_go = pids.iter().copied().take(PROCESSES_MAX).filter(|pid| is_go(*pid));
-    of_go.max_by_key(|pid| proc::run_ns(*pid).unwrap_or(0))
 }
 
 /// Lets the time pass, looking. `peers` hold the other ends of the connections.

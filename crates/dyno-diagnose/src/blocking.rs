@@ -452,6 +452,33 @@ mod tests {
 
     use crate::scene::{Scene, synchronous_log};
 
+    /// The same log on a machine that others fill: whoever holds the lock is at the disk for a little of the time, and waits for a CPU
+    /// for most of it. Planted fault: what a holder waits for a CPU counts as what it does (`on_full` of all that is waited).
+    #[test]
+    fn a_lock_that_is_held_for_the_disk_is_so_on_a_full_machine_too() {
+        let log = |disk_s: f64, for_cpu_s: f64, run_s: f64| {
+            let mut scene = Scene::new(&[run_s; 8]).on("conn_main;work", 100);
+            for tid in 1..=8 {
+                let sync = "conn_main;fdatasync;do_fsync_[k];jbd2_log_wait_commit_[k]";
+                scene = scene
+                    .off(tid, WaitClass::Disk, sync, disk_s)
+                    .off(tid, WaitClass::RunQueue, sync, for_cpu_s)
+                    .off(tid, WaitClass::Lock, "conn_main;pthread_mutex_lock;futex_wait_[k]", 8.0)
+                    .woken("0x7f00", tid % 8 + 1, "conn_main;pthread_mutex_unlock;futex_wake_[k]");
+            }
+            scene.with(|seen| {
+                seen.process.disk_write_bytes = Some(8 * 100 * 4_096);
+                // A build and a stressor.
+                seen.host.foreign_ns = seen.host.idle_ns * 9 / 10;
+            })
+        };
+        assert_eq!(log(1.2, 0.0, 0.02).first(), Some(Class::SyncIo));
+        assert_eq!(log(0.3, 0.8, 0.02).first(), Some(Class::SyncIo));
+        assert_eq!(log(0.3, 0.2, 0.02).first(), Some(Class::LockContention), "it is held for something else");
+        assert_eq!(log(0.3, 0.8, 0.8).first(), Some(Class::LockContention), "for work");
+        assert_eq!(log(0.05, 1.1, 0.02).first(), Some(Class::LockContention), "hardly at the disk");
+    }
+
     /// Four threads wait for a queue's semaphore in turn; all of them for half of the time, or one of them never.
     #[test]
     fn a_lock_around_a_queue_is_no_lock_while_all_wait_for_work() {

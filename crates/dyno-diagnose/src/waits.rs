@@ -120,6 +120,13 @@ pub(super) struct OffCpu<'o> {
     meets_disk: bool,
 }
 
+/// A thread's wait inside of the program's functions.
+struct Inside {
+    tid: u32,
+    functions: BTreeSet<String>,
+    ns: u64,
+}
+
 /// What one thread waited for another.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Handed {
@@ -139,6 +146,8 @@ pub(super) struct Turns {
 
 /// Of what a lock's holders do, the disk's share from which on the lock is held for it.
 const HOLDERS_AT_DISK_MIN: f64 = 0.4;
+/// Of the time for which a lock is waited for, what its holders spend at a disk however full the machine is.
+const HELD_AT_DISK_MIN: f64 = 0.1;
 /// Own functions of a stack that may be the one in which a lock is held: a lock of the program's own making takes two.
 const OWN_FUNCTIONS: usize = 4;
 /// Both threads wait for each other at least this share of the time; on a full machine they wait for a CPU as well.
@@ -361,31 +370,40 @@ impl<'o> OffCpu<'o> {
     /// A lock's holder waited for a disk when the disk is waited for inside a function that takes or gives back the
     /// lock, by a thread that woke its waiters, and for as long as it takes to keep all of them waiting.
     fn find_holders_at_disks(&mut self) {
-        let mut at_disk = Vec::<(u32, BTreeSet<String>, u64)>::new();
-        for stack in &self.profile.stacks {
-            let frames = leaf_first(self.profile, stack);
-            if self.class(stack, &frames) == WaitClass::Disk {
-                let functions = own_functions(self.profile, &frames).into_iter().collect();
-                at_disk.push((self.tid(stack), functions, stack.weight_ns));
-            }
-        }
+        let (at_disk, for_cpu) = (self.inside(WaitClass::Disk), self.inside(WaitClass::RunQueue));
         for lock in self.locks.values_mut() {
-            let inside: Vec<_> =
-                at_disk.iter().filter(|(_, functions, _)| !functions.is_disjoint(&lock.functions)).collect();
-            let gives_back = inside.iter().any(|(tid, ..)| lock.wakers.contains(tid));
+            let is_inside = |at: &&Inside| !at.functions.is_disjoint(&lock.functions);
+            let inside: Vec<&Inside> = at_disk.iter().filter(is_inside).collect();
+            let for_cpu_ns: u64 = for_cpu.iter().filter(is_inside).map(|at| at.ns).sum();
+            let gives_back = inside.iter().any(|at| lock.wakers.contains(&at.tid));
             // What the kernel does to get bytes onto the disk is done where they are waited for.
-            let spent = |tid: &u32, ns: u64| {
-                let time = self.threads.get(tid).copied().unwrap_or_default();
-                ns as f64 * (1.0 + time.syncing as f64 / time.disk.max(1) as f64)
+            let spent = |at: &Inside| {
+                let time = self.threads.get(&at.tid).copied().unwrap_or_default();
+                at.ns as f64 * (1.0 + time.syncing as f64 / time.disk.max(1) as f64)
             };
-            let held_ns: f64 = inside.iter().map(|(tid, _, ns)| spent(tid, *ns)).sum();
-            let long = HOLDERS_AT_DISK_MIN * self.window_ns.min(lock.wait_ns as f64);
-            let named = gives_back && held_ns >= long;
+            let held_ns: f64 = inside.into_iter().map(spent).sum();
+            let waited_ns = self.window_ns.min(lock.wait_ns as f64);
+            // Whoever waits for a lock whose holder, or next holder, waits for a CPU waits for that: how full a machine is says
+            // nothing of what the lock is held for.
+            let on_full = HOLDERS_AT_DISK_MIN * (waited_ns - for_cpu_ns as f64);
+            let at_disk = || spent_at_disks(&self.threads, &lock.wakers) >= HOLDERS_AT_DISK_MIN;
+            let long = held_ns >= HOLDERS_AT_DISK_MIN * waited_ns
+                || held_ns >= on_full.max(HELD_AT_DISK_MIN * waited_ns) && at_disk();
+            let named = gives_back && long;
             // Without names: who gives it back is at the disk for most of the time in which it does not wait for it.
             let unnamed = lock.functions.is_empty();
-            let at_disk = || spent_at_disks(&self.threads, &lock.wakers) >= HOLDERS_AT_DISK_MIN;
             lock.behind_disk = lock.kind == LockKind::Mutex && (named || unnamed && at_disk());
         }
+    }
+
+    /// Who waits like that, and inside of which of the program's functions.
+    fn inside(&self, class: WaitClass) -> Vec<Inside> {
+        let so = |stack: &&Stack| self.class(stack, &leaf_first(self.profile, stack)) == class;
+        let at = |stack: &Stack| {
+            let functions = own_functions(self.profile, &leaf_first(self.profile, stack));
+            Inside { tid: self.tid(stack), functions: functions.into_iter().collect(), ns: stack.weight_ns }
+        };
+        self.profile.stacks.iter().filter(so).map(at).collect()
     }
 
     fn share_out_locks(&mut self) {
@@ -611,11 +629,11 @@ fn sends(seen: &Observation, tid: u32) -> bool {
     stacks.any(|stack| leaf_first(on, stack).iter().any(|frame| names::is(&frame.name, names::SENDS)))
 }
 
-/// Of the time in which these threads wait for no lock, the share that they spend on a disk.
+/// Of the time in which these threads wait for no lock and no CPU, the share that they spend on a disk.
 fn spent_at_disks(threads: &BTreeMap<u32, ThreadTime>, tids: &BTreeSet<u32>) -> f64 {
     let times = tids.iter().filter_map(|tid| threads.get(tid));
     let (disk, all) = times.fold((0, 0), |(disk, all), time| {
-        (disk + time.disk + time.syncing, all + time.disk + time.run + time.run_queue + time.sleep)
+        (disk + time.disk + time.syncing, all + time.disk + time.run + time.sleep)
     });
     disk as f64 / all.max(1) as f64
 }

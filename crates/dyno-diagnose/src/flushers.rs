@@ -74,6 +74,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::Class;
+    use dyno_record::observation::Transfers;
     use dyno_record::profile::WaitClass;
 
     use crate::scene::Scene;
@@ -125,6 +126,29 @@ mod tests {
         };
         assert_eq!(producer(0.6, 0.3), [], "it is at the disk for a sixteenth of what they wait");
         assert_eq!(producer(0.5, 3.0), [], "and works besides");
+    }
+
+    /// `tar c | gzip` from a disk that is slower than gzip. Planted faults: pipes are not asked; whoever writes into them counts
+    /// (`MOSTLY` of 0).
+    #[test]
+    fn who_waits_at_a_pipe_for_one_that_reads_from_a_disk_waits_for_the_disk() {
+        let pipeline = |at_disk_s: f64, run_s: f64| {
+            let read = "main;read;filemap_read_[k];io_schedule_[k]";
+            let mut scene = Scene::new(&[run_s, 5.0])
+                .on("main;work", 100)
+                .off(1, WaitClass::Disk, read, at_disk_s)
+                .off(2, WaitClass::Network, "main;read;anon_pipe_read_[k]", 4.5)
+                .woken("pipe:[7]", 1, "main;write;anon_pipe_write_[k]");
+            for stack in &mut scene.seen.off_cpu.as_mut().unwrap().stacks {
+                stack.wait.as_mut().unwrap().system_call = Some("read".to_owned());
+            }
+            scene
+                .with(|seen| seen.process.reads = Some(Transfers { calls: 10_000, bytes: 100_000_000 }))
+                .first()
+        };
+        assert_eq!(pipeline(5.0, 0.4), Some(Class::SyncIo));
+        assert_ne!(pipeline(2.0, 3.0), Some(Class::SyncIo), "what comes is worked on first");
+        assert_eq!(pipeline(0.02, 0.4), None, "it waits for somebody else");
     }
 
     /// A thread at the disk that uses much of the CPU, beside two that work for so long; `change` says what else is known.

@@ -39,7 +39,7 @@ pub(super) struct ThreadTime {
     /// Of `network`, what was spent waiting for a name server, and how often.
     pub(super) names: u64,
     pub(super) lookups: u64,
-    /// Conditions, joins, barriers: nothing to do, but for what a flusher ended.
+    /// Conditions, joins, barriers, pipes: nothing to do, but for what a flusher ended.
     pub(super) awaiting: u64,
     /// Of `run`, what the kernel did to get bytes onto a disk before the call came back: `fsync` and its like.
     pub(super) syncing: u64,
@@ -108,7 +108,7 @@ pub(super) struct OffCpu<'o> {
     pub(super) disks: BTreeMap<String, DiskWait>,
     /// Waits at futexes by who waited and who ended them; a run-time's idle threads are not in it.
     handed: BTreeMap<(u32, u32), Handed>,
-    /// Of them those for something to do, or for a word that it is done.
+    /// Those for something to do, or for a word that it is done: at futexes, and at pipes.
     awaited: Waits,
     /// Others' share of the CPU time that was used.
     crowd: f64,
@@ -250,12 +250,17 @@ impl<'o> OffCpu<'o> {
             WaitClass::Network => {
                 time.network += ns;
                 let call = stack.wait.as_ref().and_then(|wait| wait.system_call.as_deref());
+                time.awaiting += if is_at_pipe(stack) { ns } else { 0 };
                 time.answers += if call.is_some_and(|call| !is_event_call(call)) { ns } else { 0 };
                 if call.is_some_and(is_poll) {
                     (time.polled, time.polls) = (time.polled + ns, time.polls + stack.samples);
                 }
                 if frames.iter().any(|frame| names::is(&frame.name, names::RESOLVER)) {
                     (time.names, time.lookups) = (time.names + ns, time.lookups + stack.samples);
+                }
+                // What goes through a pipe is handed on by whoever is at its other end, as through a queue.
+                if is_at_pipe(stack) {
+                    self.await_of(stack, tid);
                 }
             }
             WaitClass::Sleep if looks_again => {
@@ -417,10 +422,7 @@ impl<'o> OffCpu<'o> {
             let tid = self.tid(stack);
             // Who is woken from one to the next for a flusher's word looks like one who waits for his turn.
             if matches!(kind, LockKind::Await | LockKind::Unknown) || is_turn && !behind_disk {
-                let waker = self.waker(stack).map_or(0, |waker| waker.tid);
-                let awaited = self.awaited.entry((tid, waker)).or_default();
-                awaited.ns += stack.weight_ns;
-                awaited.waits += stack.samples;
+                self.await_of(stack, tid);
             }
             let time = self.threads.entry(tid).or_default();
             match kind {
@@ -430,6 +432,14 @@ impl<'o> OffCpu<'o> {
                 LockKind::Await | LockKind::Unknown => time.awaiting += stack.weight_ns,
             }
         }
+    }
+
+    /// A wait for something to do, or for a word, by who ended it.
+    fn await_of(&mut self, stack: &Stack, tid: u32) {
+        let waker = self.waker(stack).map_or(0, |waker| waker.tid);
+        let awaited = self.awaited.entry((tid, waker)).or_default();
+        awaited.ns += stack.weight_ns;
+        awaited.waits += stack.samples;
     }
 
     /// Who waits for the word of a thread that is at a disk waits for the disk.
@@ -618,6 +628,12 @@ fn wait_class(stack: &Stack, frames: &[&Frame], meets_disk: bool) -> WaitClass {
         () if kernel(names::ADDRESS_SPACE) && !allocates() => WaitClass::PageFault,
         () => class,
     }
+}
+
+/// Whether a thread waits for what comes through a pipe, or for room in it.
+fn is_at_pipe(stack: &Stack) -> bool {
+    let object = stack.wait.as_ref().and_then(|wait| wait.object.as_deref());
+    object.is_some_and(|object| object.starts_with("pipe:"))
 }
 
 /// Whether a thread sends what others may wait for.

@@ -160,6 +160,17 @@ fn who_waits(facts: &Facts<'_>, busiest: &Demand<'_>) -> Option<String> {
         .or_else(|| untaken(facts, WAITING_BEFORE_FULL_MIN.max(idle_while_asked)))
         .or_else(|| never_rests(facts, busiest.thread))
         .or_else(|| threads_wait(facts, busiest.thread))
+        .or_else(|| goroutines_ready(facts))
+}
+
+/// Goroutines that could run, on average, from which on there is more to do than one thread does.
+const READY_MIN: f64 = 1.0;
+
+/// Goroutines stand ready while nothing but one thread runs them: where Go may use a second one it does so within microseconds.
+fn goroutines_ready(facts: &Facts<'_>) -> Option<String> {
+    let ready = facts.seen.goroutines.as_ref()?.states.get("runnable").copied()?;
+    (ready >= READY_MIN)
+        .then(|| format!("{ready:.1} goroutines are ready to run on average, and one runs (GOMAXPROCS)"))
 }
 
 /// It never waits for an event, and takes something each time that it asks: the next request is always there. Who asks again and
@@ -419,7 +430,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::Class;
-    use dyno_record::observation::{Limit, Load, Packets, Quota, Sending};
+    use dyno_record::observation::{Goroutines, Limit, Load, Packets, Quota, Sending};
     use dyno_record::profile::{SystemCall, ThreadTime, WaitClass};
     use std::collections::BTreeMap;
 
@@ -675,6 +686,23 @@ mod tests {
         assert_eq!(served(50, 1_500, 45), [], "it rests now and then");
         assert_eq!(served(5, 900, 45), [], "it asks for nothing again and again");
         assert_eq!(served(5, 1_500, 0), [], "nobody is connected");
+    }
+
+    /// `GOMAXPROCS=1`. Planted fault: goroutines that are ready are not asked for.
+    #[test]
+    fn a_thread_at_its_limit_leads_where_goroutines_are_ready_to_run() {
+        let ready = |many: f64, others_s: f64| {
+            let scene = Scene::new(&[9.8, others_s]).on("main.work", 100);
+            let states = BTreeMap::from([("running".to_owned(), 1.0), ("runnable".to_owned(), many)]);
+            scene
+                .with(|seen| {
+                    seen.goroutines = Some(Goroutines { looks: 80, states, ..Goroutines::default() })
+                })
+                .classes()
+        };
+        assert_eq!(ready(3.0, 0.1), [Class::SingleThreadLimit]);
+        assert_eq!(ready(0.4, 0.1), [], "one is made ready now and then");
+        assert_eq!(ready(3.0, 9.8), [], "as many threads run as there are CPUs");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::code::Walk;
 use super::draft::{Draft, Outcome, percent, places};
 use super::facts::{Cost, Facts};
 use super::names;
+use super::one_call;
 
 /// A quarter of the CPU: halving it brings an eighth more, which is worth a change of code.
 const WORK_SHARE_MIN: f64 = 0.25;
@@ -33,7 +34,7 @@ pub(super) fn user_hot_spot(facts: &Facts<'_>) -> Outcome {
     if let Some(draft) = search(facts) {
         return Outcome::Found(draft);
     }
-    if let Some(draft) = one_function(facts, on) {
+    if let Some(draft) = one_function(facts, on).or_else(|| one_call(facts)) {
         return Outcome::Alone(draft);
     }
     let top = on.top_function();
@@ -84,6 +85,28 @@ fn one_function(facts: &Facts<'_>, on: &super::facts::OnCpu<'_>) -> Option<Draft
             .sign("its code shows neither waiting nor a walk: whether it could do with less, its author knows")
             .next("do less in it: keep results, ask for less, a better algorithm; or share its work out over threads")
             .at(Some(place)),
+    )
+}
+
+/// One call of the program, to an interpreter's built-in function or to a library, is all that such a thread does.
+fn one_call(facts: &Facts<'_>) -> Option<Draft> {
+    let (thread, run) = facts.busiest().filter(|(_, run)| *run >= BUSY_MIN)?;
+    let call = one_call::of_thread(facts.seen.on_cpu.as_ref()?, thread.tid)?;
+    let sure = if call.share >= ALL_OF_IT { Confidence::Medium } else { Confidence::Low };
+    let summary = format!(
+        "{} with what it calls is {} of what thread {} ({}) does",
+        call.place,
+        percent(call.share),
+        thread.tid,
+        thread.name
+    );
+    Some(
+        Draft::new(Class::UserHotSpot, call.share * run.min(1.0), summary)
+            .sure(sure)
+            .fact(format!("the thread runs {} of the time", percent(run)), run, "share of the time")
+            .sign("whether it is asked for more than is needed, who calls it knows")
+            .next("ask it for less, or seldom: an index or a set in place of a search, a key that is made once in place of a comparison each time, growing in place of copying")
+            .at(Some(call.place)),
     )
 }
 

@@ -22,6 +22,7 @@ mod limits;
 mod memory;
 mod names;
 mod network;
+mod one_call;
 mod pool;
 #[cfg(test)]
 mod scene;

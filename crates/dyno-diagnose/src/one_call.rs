@@ -1,0 +1,189 @@
+//! One call that is nearly all that a thread does: an interpreter's built-in function, or a function of a library, with what it
+//! calls itself. The rule for hot spots asks.
+//!
+//! Every function near the root of a stack takes all of the time and says nothing. A call does where it leaves the program that
+//! its user wrote: a script's statement ends in one function of the interpreter, a program's in one of a library. What calls the
+//! program back, an event loop, is no such call.
+
+use std::collections::BTreeMap;
+
+use dyno_record::name;
+use dyno_record::profile::{Frame, Origin, Profile, Stack};
+
+use super::frames::leaf_first;
+use super::names;
+
+/// Of a thread's time, what the call must take.
+const OF_THREAD_MIN: f64 = 0.90;
+/// Functions of the program below its root from which on a library is called by it: `main` of a launcher calls the library in
+/// which the whole program is.
+const CALLERS_MIN: usize = 2;
+
+/// The innermost function with a name that takes so much.
+pub(super) struct Call {
+    /// With the file that it is in.
+    pub(super) place: String,
+    /// Of what its thread was sampled at.
+    pub(super) share: f64,
+}
+
+/// How much lies below one function, and how far from it.
+#[derive(Default)]
+struct Below {
+    ns: u64,
+    /// Frames down to the leaf, times nanoseconds.
+    depth_ns: u128,
+}
+
+pub(super) fn of_thread(profile: &Profile, tid: u32) -> Option<Call> {
+    let is_its =
+        |stack: &&Stack| profile.threads.get(stack.thread as usize).is_some_and(|one| one.tid == tid);
+    let (mut all_ns, mut functions) = (0, BTreeMap::<(String, Option<u32>), Below>::new());
+    for stack in profile.stacks.iter().filter(is_its) {
+        all_ns += stack.weight_ns;
+        let frames = leaf_first(profile, stack);
+        let mut told = Vec::new();
+        for depth in (0..frames.len()).filter(|depth| is_call(profile, &frames, *depth)) {
+            let key = (frames[depth].name.clone(), frames[depth].module);
+            // One that calls itself counts once.
+            if told.contains(&key) {
+                continue;
+            }
+            let below = functions.entry(key.clone()).or_default();
+            below.ns += stack.weight_ns;
+            below.depth_ns += u128::from(stack.weight_ns) * depth as u128;
+            told.push(key);
+        }
+    }
+    let large = functions.into_iter().filter(|(_, below)| below.ns as f64 >= OF_THREAD_MIN * all_ns as f64);
+    let ((function, module), below) = large
+        .min_by(|(_, a), (_, b)| (a.depth_ns * u128::from(b.ns)).cmp(&(b.depth_ns * u128::from(a.ns))))?;
+    let file = module.and_then(|at| profile.modules.get(at as usize));
+    let file = file.and_then(|module| module.path.rsplit('/').next()).unwrap_or_default();
+    let place = format!("{} ({file})", name::plain(&function));
+    (below.ns > 0).then(|| Call { place, share: below.ns as f64 / all_ns as f64 })
+}
+
+/// Whether the frame is one of a call out of the program, all of whose time is spent in user code that does not come back to it.
+fn is_call(profile: &Profile, frames: &[&Frame], depth: usize) -> bool {
+    let frame = frames[depth];
+    let below = &frames[..=depth];
+    let is_plain = frame.origin == Origin::User && !frame.inlined && !frame.name.starts_with("0x");
+    if !is_plain || is_told_otherwise(&frame.name) || below.iter().any(|one| is_interpreter(one)) {
+        return false;
+    }
+    let above = || frames[depth + 1..].iter().filter(|one| one.origin == Origin::User);
+    let in_program = |one: &&&Frame| !is_in_library(profile, one);
+    below.iter().all(|one| one.origin == Origin::User)
+        && (above().any(|one| is_interpreter(one))
+            || below.iter().all(|one| is_in_library(profile, one))
+                && above().filter(in_program).count() >= CALLERS_MIN)
+}
+
+/// The loop of an interpreter of programs. SQLite's runs a statement, which is what is called.
+fn is_interpreter(frame: &Frame) -> bool {
+    names::is(&frame.name, names::INTERPRETER) && !frame.name.starts_with("sqlite3")
+}
+
+/// What other rules tell of.
+fn is_told_otherwise(name: &str) -> bool {
+    [
+        names::ALLOCATOR,
+        names::COPY,
+        names::FORMAT,
+        names::ACQUIRE,
+        names::RELEASE,
+        names::AWAIT,
+        names::WRAPPERS,
+    ]
+    .iter()
+    .any(|table| names::is(name, table))
+}
+
+/// Whether it lies in a shared library; code that is made at run time lies in no file.
+fn is_in_library(profile: &Profile, frame: &Frame) -> bool {
+    let module = frame.module.and_then(|at| profile.modules.get(at as usize));
+    module.is_some_and(|module| module.path.contains(".so"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use dyno_record::finding::Class;
+    use dyno_record::profile::{Frame, Origin, Stack};
+
+    use crate::scene::{S, Scene};
+
+    /// A thread that runs for so long, with stacks from the root; `lib:` marks what lies in a library, the weights are percents.
+    fn calls(run_s: f64, stacks: &[(&str, u64)]) -> Scene {
+        let mut scene = Scene::new(&[run_s]);
+        let profile = scene.seen.on_cpu.as_mut().unwrap();
+        for (folded, weight) in stacks {
+            let mut frames = Vec::new();
+            for name in folded.split(';') {
+                let library = name.strip_prefix("lib:");
+                let module = match name {
+                    jit if jit.starts_with("jit") => None,
+                    _ => Some(u32::from(library.is_some())),
+                };
+                let name = library.unwrap_or(name).to_owned();
+                profile.frames.push(Frame { name, module, origin: Origin::User, ..Frame::default() });
+                frames.push(profile.frames.len() as u32 - 1);
+            }
+            let (samples, weight_ns) = (*weight, weight * S / 10);
+            profile.stacks.push(Stack { frames, samples, weight_ns, ..Stack::default() });
+        }
+        scene
+    }
+
+    fn told(run_s: f64, stacks: &[(&str, u64)]) -> Option<String> {
+        let said = calls(run_s, stacks).diagnosed();
+        let spot = said.findings.iter().find(|finding| finding.class == Class::UserHotSpot);
+        spot.map(|finding| finding.summary.clone())
+    }
+
+    /// `word in words`, and a statement of SQLite's from Perl without names below it. Planted fault: only the leaf is looked at.
+    #[test]
+    fn a_call_that_is_nearly_all_of_a_thread_is_told_with_what_it_calls() {
+        let contains = [
+            ("main;_PyEval_EvalFrameDefault;list_contains;PyObject_RichCompare;long_richcompare", 50),
+            ("main;_PyEval_EvalFrameDefault;list_contains;PyObject_RichCompare", 30),
+            ("main;_PyEval_EvalFrameDefault;list_contains", 17),
+            ("main;_PyEval_EvalFrameDefault", 3),
+        ];
+        let said = told(9.9, &contains).unwrap();
+        assert!(said.starts_with("list_contains (x) with what it calls is 97 %"), "{said}");
+        let scan = [
+            ("main;0x10;lib:sqlite3_step;lib:sqlite3VdbeExec;lib:0x20", 60),
+            ("main;0x10;lib:sqlite3_step;lib:0x30", 39),
+            ("main;0x10", 1),
+        ];
+        assert!(told(9.9, &scan).unwrap().starts_with("sqlite3_step (libc.so.6)"));
+        assert_eq!(told(5.0, &scan), None, "it waits for something as well");
+    }
+
+    /// Planted faults: none of the two lines (what calls back; `CALLERS_MIN`); an interpreter below a call.
+    #[test]
+    fn what_runs_the_program_itself_is_no_call_out_of_it() {
+        let parts = |root: &str, leaf: &str| {
+            let stack = |part: &str| format!("{root};lib:0x{part};{leaf}_{part}");
+            let (one, other) = (stack("20"), stack("30"));
+            told(9.9, &[(&one, 50), (&other, 50)])
+        };
+        assert_eq!(parts("main;serve;lib:event_base_loop", "handle"), None, "an event loop calls back");
+        assert_eq!(parts("main;serve;lib:JavaMain", "jit"), None, "code without a file");
+        assert_eq!(parts("main;lib:ruby_run_node", "lib:0x40"), None, "a launcher");
+        assert_eq!(parts("main;_PyEval_EvalFrameDefault;map_next", "_PyEval_EvalFrameDefault"), None);
+        assert!(parts("main;serve;lib:strcoll", "lib:0x40").is_some());
+    }
+
+    #[test]
+    fn several_calls_are_none_that_is_all() {
+        let both = [
+            ("main;_PyEval_EvalFrameDefault;list_contains;compare", 50),
+            ("main;_PyEval_EvalFrameDefault;dict_update;insert", 50),
+        ];
+        assert_eq!(told(9.9, &both), None);
+    }
+}

@@ -476,7 +476,8 @@ mod tests {
         assert_eq!(log(0.3, 0.8, 0.02).first(), Some(Class::SyncIo));
         assert_eq!(log(0.3, 0.2, 0.02).first(), Some(Class::LockContention), "it is held for something else");
         assert_eq!(log(0.3, 0.8, 0.8).first(), Some(Class::LockContention), "for work");
-        assert_eq!(log(0.05, 1.1, 0.02).first(), Some(Class::LockContention), "hardly at the disk");
+        assert_eq!(log(0.05, 1.15, 0.02).first(), Some(Class::SyncIo), "twenty want each CPU");
+        assert_eq!(log(0.01, 1.25, 0.005).first(), Some(Class::LockContention), "hardly at the disk");
     }
 
     /// Four threads wait for a queue's semaphore in turn; all of them for half of the time, or one of them never.

@@ -314,6 +314,23 @@ impl<'o> OnCpu<'o> {
         (ns as f64 / self.total_ns, processes.iter().take(SHORT_NAMES_MAX).map(|(name, _)| *name).collect())
     }
 
+    /// Of the time spent on this kind of work, the share in processes that began after threads were counted, and how many
+    /// those are.
+    pub(super) fn in_new_processes(&self, wanted: Cost, seen: &Observation) -> (f64, usize) {
+        let is_old = |pid: u32| seen.threads.iter().any(|thread| thread.tid == pid);
+        let (mut all_ns, mut new_ns, mut processes) = (0, 0, BTreeSet::new());
+        for stack in &self.profile.stacks {
+            let pid = self.profile.threads.get(stack.thread as usize).map_or(0, |thread| thread.pid);
+            let is_it = cost(&leaf_first(self.profile, stack)) == wanted;
+            all_ns += if is_it { stack.weight_ns } else { 0 };
+            if is_it && !is_old(pid) {
+                new_ns += stack.weight_ns;
+                processes.insert(pid);
+            }
+        }
+        (new_ns as f64 / all_ns.max(1) as f64, processes.len())
+    }
+
     /// Share of the time in stacks of which `holds` is true; frames come leaf first.
     pub(super) fn share_where(&self, holds: impl Fn(&[&Frame]) -> bool) -> f64 {
         let stacks = self.profile.stacks.iter().filter(|stack| holds(&leaf_first(self.profile, stack)));

@@ -40,6 +40,10 @@ const FORK_SHARE_MIN: f64 = 0.05;
 /// which take half a millisecond.
 const SHORT_SHARE_MIN: f64 = 0.3;
 
+/// Of the time in which pages are made, what new processes must take for their number to be what is advised on; and how many.
+const OF_NEW_MIN: f64 = 0.5;
+const NEW_MIN: usize = 10;
+
 const FEWER_CHILDREN: &str = "fewer children: do it in the program itself, let workers live and take the next piece of work, or \
      begin programs by posix_spawn or vfork, which copy no address space";
 
@@ -85,7 +89,10 @@ pub(super) fn page_faults(facts: &Facts<'_>) -> Outcome {
     }
     let by = facts.on.as_ref().map(|on| on.places(&[Cost::PageFault])).unwrap_or_default();
     let forks = facts.on.as_ref().map_or(0.0, |on| on.share_with(names::FORK));
-    let next = if forks * 2.0 >= share {
+    let on = facts.on.as_ref();
+    let (of_new, new) = on.map_or((0.0, 0), |on| on.in_new_processes(Cost::PageFault, facts.seen));
+    let by_new = of_new >= OF_NEW_MIN && new >= NEW_MIN;
+    let next = if forks * 2.0 >= share || by_new {
         FEWER_CHILDREN
     } else {
         "keep large buffers instead of giving them back; raise malloc's M_MMAP_THRESHOLD and M_TRIM_THRESHOLD"
@@ -105,6 +112,12 @@ pub(super) fn page_faults(facts: &Facts<'_>) -> Outcome {
             unit,
         )
         .sign_if(forked)
+        .sign_if(by_new.then(|| {
+            format!(
+                "{} of that is in {new} processes that began meanwhile: each has its memory made anew",
+                percent(of_new)
+            )
+        }))
         .sign_if(places(&by))
         .next(next)
         .at(by.first().map(|place| place.0.clone()))
@@ -395,6 +408,8 @@ fn stores_in_words(stores: &Stores) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use dyno_record::finding::Class;
     use dyno_record::observation::{Memory, Registers};
     use dyno_record::profile::{Frame, Origin, Stack, Thread, WaitClass};
@@ -421,6 +436,29 @@ mod tests {
         };
         assert_eq!(table(0).classes(), [Class::TlbReach]);
         assert_eq!(table(1278 << 20).classes(), []);
+    }
+
+    /// As `make` compiles many small files. Planted fault: only what fork copies is a child's (`by_new` false).
+    #[test]
+    fn pages_of_many_processes_that_begin_meanwhile_are_their_number() {
+        let advised = |pids: u32| {
+            let mut scene = Scene::new(&[0.1]);
+            for pid in 1_000..1_000 + pids {
+                let profile = scene.seen.on_cpu.as_mut().unwrap();
+                profile.threads.push(Thread { pid, tid: pid, name: "cc1".into() });
+                let thread = profile.threads.len() as u32 - 1;
+                scene = scene.on("main;work", 60).on("main;touch;asm_exc_page_fault_[k];clear_page_[k]", 30);
+                for stack in scene.seen.on_cpu.as_mut().unwrap().stacks.iter_mut().rev().take(3) {
+                    stack.thread = thread;
+                }
+            }
+            let said = scene.with(|seen| seen.process.cpu_ns = 10_000_000_000).diagnosed();
+            let finding = said.findings.iter().find(|one| one.class == Class::PageFaults).unwrap();
+            (finding.next[0].text.starts_with("fewer children"), format!("{finding:?}"))
+        };
+        let (children, text) = advised(20);
+        assert!(children && text.contains("is in 20 processes that began meanwhile"), "{text}");
+        assert!(!advised(3).0, "a few workers that began late");
     }
 
     #[test]

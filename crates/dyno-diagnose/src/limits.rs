@@ -101,7 +101,9 @@ pub(super) fn single_thread_limit(facts: &Facts<'_>) -> Outcome {
             Outcome::Found(draft.sure(sure).sign(who).sign_if(in_queue(facts, WAITING_BEFORE_FULL_MIN)))
         }
         Some(who) => Outcome::Noted(draft.sign(who)),
-        None if is_worth => Outcome::Noted(draft.sign("nobody was seen waiting for it")),
+        None if is_worth => {
+            Outcome::Noted(draft.sign("nobody was seen waiting for it").sign_if(tasks_unseen(facts)))
+        }
         None => Outcome::Against(format!("thread {busiest}, and nobody was seen waiting for it")),
     }
 }
@@ -161,6 +163,15 @@ fn who_waits(facts: &Facts<'_>, busiest: &Demand<'_>) -> Option<String> {
         .or_else(|| never_rests(facts, busiest.thread))
         .or_else(|| threads_wait(facts, busiest.thread))
         .or_else(|| goroutines_ready(facts))
+}
+
+/// What a run-time's tasks do is not looked at: more of them may be ready to run than one thread runs.
+fn tasks_unseen(facts: &Facts<'_>) -> Option<String> {
+    let kind = facts.seen.not_looked_at.iter().find_map(|one| one.what.strip_prefix("what "))?;
+    let tasks = kind.split_once(" wait for")?.0;
+    (tasks != "threads").then(|| {
+        format!("whether more {tasks} are ready to run is not to be seen: how many threads its run-time uses is worth a look (erl +S, worker_threads)")
+    })
 }
 
 /// Goroutines that could run, on average, from which on there is more to do than one thread does.
@@ -430,7 +441,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::Class;
-    use dyno_record::observation::{Goroutines, Limit, Load, Packets, Quota, Sending};
+    use dyno_record::observation::{Goroutines, Limit, Load, NotLookedAt, Packets, Quota, Sending};
     use dyno_record::profile::{SystemCall, ThreadTime, WaitClass};
     use std::collections::BTreeMap;
 
@@ -703,6 +714,21 @@ mod tests {
         assert_eq!(ready(3.0, 0.1), [Class::SingleThreadLimit]);
         assert_eq!(ready(0.4, 0.1), [], "one is made ready now and then");
         assert_eq!(ready(3.0, 9.8), [], "as many threads run as there are CPUs");
+    }
+
+    /// Planted fault: the note says that nobody waits, and not that it was not looked.
+    #[test]
+    fn of_a_run_time_whose_tasks_are_not_seen_it_is_said_that_some_may_be_ready() {
+        let noted = |what: &str| {
+            let scene = Scene::new(&[9.8]).on("main;work", 100);
+            let one = NotLookedAt { what: what.to_owned(), why: String::new() };
+            let said = scene.with(|seen| seen.not_looked_at.push(one)).diagnosed();
+            format!("{:?}", said.notes)
+        };
+        assert!(
+            noted("what processes of Erlang wait for").contains("whether more processes of Erlang are ready")
+        );
+        assert!(!noted("what threads wait for").contains("are ready"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use dyno_record::finding::Confidence;
 use dyno_record::observation::Asked;
 
 use super::answers;
@@ -88,6 +89,9 @@ fn of_sleepers(facts: &Facts<'_>, spare: f64) -> Outcome {
         if let Some(draft) = nobody_accepts(facts, off, spare) {
             return Outcome::Found(draft);
         }
+        if let Some(draft) = looks_now_and_then(&asleep, spare).filter(|_| few && serve && by_clock) {
+            return Outcome::Noted(draft);
+        }
         return short_of_a_pool(off, sleepers, asked_for(facts).is_some());
     }
     let summary = format!(
@@ -100,6 +104,27 @@ fn of_sleepers(facts: &Facts<'_>, spare: f64) -> Outcome {
         "threads",
     );
     pool(facts, before_others(draft.sign_if(queued), asked))
+}
+
+/// Sleeps that are shorter than this are ended to look for something: who does it for the time's sake sleeps for longer.
+const LOOK_NS_MAX: f64 = 20e6;
+
+/// Threads that do the work sleep for a moment and look again, many times. What comes meanwhile waits for the next look: whether
+/// something does is not to be seen where it comes through memory.
+fn looks_now_and_then(asleep: &[(u32, &ThreadTime)], spare: f64) -> Option<Draft> {
+    let (_, most) = asleep.iter().max_by_key(|(_, time)| time.run)?;
+    let mean_ns = most.sleep as f64 / most.sleeps.max(1) as f64;
+    let ms = mean_ns / 1e6;
+    let summary = format!(
+        "{} of those who do the work sleep for {ms:.1} ms, look, and sleep again: what comes meanwhile waits for the next look",
+        asleep.len()
+    );
+    (most.sleeps > 0 && mean_ns <= LOOK_NS_MAX).then(|| {
+        pool_draft(spare, summary)
+            .sure(Confidence::Low)
+            .fact(format!("{} sleeps of {ms:.1} ms on average", most.sleeps), ms, "ms")
+            .instead("wait for what comes (a condition, a channel, poll on a descriptor) in place of sleeping between looks")
+    })
 }
 
 /// Of the looks at a listener, those at which somebody must wait there for nobody to be taken for one who accepts.
@@ -278,6 +303,25 @@ mod tests {
         assert_eq!(queued(60, busy), [Class::SingleThreadLimit]);
         let at_disk = idle().off(1, WaitClass::Disk, "main;serve;fdatasync;do_fsync_[k]", 9.0);
         assert!(!queued(60, at_disk).contains(&Class::PoolLimit));
+    }
+
+    /// A loop around a sleep of a millisecond. Planted faults: however long the sleeps are; no note.
+    #[test]
+    fn who_sleeps_for_a_moment_between_looks_is_a_note() {
+        let noted = |sleeps: u64| {
+            let mut scene = Scene::new(&[0.4, 0.3]).on("run;work", 100);
+            for tid in 1..=2 {
+                scene = scene.off(tid, WaitClass::Sleep, "run;usleep;hrtimer_nanosleep_[k]", 9.5);
+                scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap().samples = sleeps;
+            }
+            let said = scene.diagnosed();
+            assert!(said.findings.is_empty(), "{:?}", said.findings);
+            said.notes
+                .iter()
+                .any(|note| note.summary.contains("what comes meanwhile waits for the next look"))
+        };
+        assert!(noted(9_000));
+        assert!(!noted(9), "once a second");
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub(super) struct ThreadTime {
     pub(super) disk: u64,
     pub(super) fault: u64,
     pub(super) sleep: u64,
+    /// How often.
+    pub(super) sleeps: u64,
     pub(super) network: u64,
     /// Of it, what was spent in calls that wait for an answer, and not for something to do.
     pub(super) answers: u64,
@@ -268,7 +270,7 @@ impl<'o> OffCpu<'o> {
                 time.contended += ns;
                 self.take_polled(stack, &frames);
             }
-            WaitClass::Sleep => time.sleep += ns,
+            WaitClass::Sleep => (time.sleep, time.sleeps) = (time.sleep + ns, time.sleeps + stack.samples),
             WaitClass::PageFault => time.fault += ns,
             WaitClass::Lock => self.take_lock(stack, &frames),
             WaitClass::Other => {}

@@ -102,7 +102,9 @@ pub(super) fn single_thread_limit(facts: &Facts<'_>) -> Outcome {
         }
         Some(who) => Outcome::Noted(draft.sign(who)),
         None if is_worth => {
-            Outcome::Noted(draft.sign("nobody was seen waiting for it").sign_if(tasks_unseen(facts)))
+            let mut draft = draft.sign("nobody was seen waiting for it");
+            draft.finding.summary.extend(tasks_unseen(facts));
+            Outcome::Noted(draft)
         }
         None => Outcome::Against(format!("thread {busiest}, and nobody was seen waiting for it")),
     }
@@ -169,9 +171,7 @@ fn who_waits(facts: &Facts<'_>, busiest: &Demand<'_>) -> Option<String> {
 fn tasks_unseen(facts: &Facts<'_>) -> Option<String> {
     let kind = facts.seen.not_looked_at.iter().find_map(|one| one.what.strip_prefix("what "))?;
     let tasks = kind.split_once(" wait for")?.0;
-    (tasks != "threads").then(|| {
-        format!("whether more {tasks} are ready to run is not to be seen: how many threads its run-time uses is worth a look (erl +S, worker_threads)")
-    })
+    (tasks != "threads").then(|| format!("; whether more {tasks} are ready to run is not to be seen"))
 }
 
 /// Goroutines that could run, on average, from which on there is more to do than one thread does.

@@ -5,7 +5,10 @@
 cd "$work" || exit 1
 cp "$here/work.go" "$work/main.go"
 GOCACHE=${GOCACHE:-$work/cache} GO111MODULE=off go build -o "$work/program" main.go || exit 1
-start "$work/program" "$variant" "$port"
+case $variant in
+    one-cpu*) start env GOMAXPROCS=1 "$work/program" "$variant" "$port" ;;
+    *) start "$work/program" "$variant" "$port" ;;
+esac
 program=$last
 case $variant in
     hello) listening && load wrk -t1 -c4 -d60s "http://127.0.0.1:$port/" ;;

@@ -13,7 +13,8 @@
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t freed = PTHREAD_COND_INITIALIZER, filled = PTHREAD_COND_INITIALIZER;
 static sem_t one;
-static int busy, waiting;
+static int busy, waiting, out;
+static long at_line;
 static volatile long counts[64];
 
 static long count(long rounds) {
@@ -104,6 +105,51 @@ static void *producer(void *none) {
     return none;
 }
 
+/* Each line of a log is on the disk before the next one: the sync stands under the lock. */
+static void *synced(void *none) {
+    char line[100] = {'x'};
+    for (;;) {
+        pthread_mutex_lock(&gate);
+        if (pwrite(out, line, sizeof line, at_line++ % 100000 * (long)sizeof line) < 0) exit(1);
+        fdatasync(out);
+        pthread_mutex_unlock(&gate);
+        count(3000);
+    }
+    return none;
+}
+
+/* A file is read in pieces of 32 KiB, each time as if for the first time. */
+static void *cold(void *warm) {
+    static char piece[32768];
+    for (int at = 0; at < 16384; at++)
+        if (pwrite(out, piece, sizeof piece, (long)at * (long)sizeof piece) < 0) exit(1);
+    fdatasync(out);
+    for (;;) {
+        if (!*(volatile long *)warm) posix_fadvise(out, 0, 0, POSIX_FADV_DONTNEED);
+        lseek(out, 0, SEEK_SET);
+        while (read(out, piece, sizeof piece) > 0) counts[32]++;
+    }
+    return NULL;
+}
+
+/* One number at a time goes from one to the other, who look for it every millisecond. */
+static void *put(void *none) {
+    for (;;) {
+        while (__atomic_load_n(&waiting, __ATOMIC_SEQ_CST)) nap(1000);
+        __atomic_store_n(&waiting, 1, __ATOMIC_SEQ_CST);
+    }
+    return none;
+}
+
+static void *take(void *none) {
+    for (;;) {
+        while (!__atomic_load_n(&waiting, __ATOMIC_SEQ_CST)) nap(1000);
+        count(20000);
+        __atomic_store_n(&waiting, 0, __ATOMIC_SEQ_CST);
+    }
+    return none;
+}
+
 static void *ask(void *none) {
     for (;;) syscall(SYS_getpid);
     return none;
@@ -135,6 +181,7 @@ static void start(void *(*run)(void *), int many) {
 int main(int words, char **word) {
     (void)words;
     sem_init(&one, 0, 1);
+    out = open("out", O_CREAT | O_RDWR | O_TRUNC, 0600);
     if (!strcmp(word[1], "semaphore")) start(semaphore, 4);
     else if (!strcmp(word[1], "monitor")) start(monitor, 4);
     else if (!strcmp(word[1], "beside")) start(beside, 4);
@@ -145,6 +192,10 @@ int main(int words, char **word) {
     else if (!strcmp(word[1], "futex")) start(wake, 1);
     else if (!strcmp(word[1], "digest")) start(digest, 1);
     else if (!strcmp(word[1], "idle")) start(mostly_idle, 3);
+    else if (!strcmp(word[1], "synced")) start(synced, 8);
+    else if (!strcmp(word[1], "cold")) start(cold, 1);
+    else if (!strcmp(word[1], "warm")) { counts[0] = 1; start(cold, 1); }
+    else if (!strcmp(word[1], "poll")) { start(put, 1); start(take, 1); }
     else return 2;
     for (;;) pause();
 }

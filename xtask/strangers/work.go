@@ -92,6 +92,13 @@ func main() {
 			gate.Unlock()
 			_ = count(3000)
 		})
+	case "one-cpu":
+		threads(4, func() { _ = count(2000000) })
+	case "one-cpu-paced":
+		threads(4, func() {
+			_ = count(200000)
+			time.Sleep(10 * time.Millisecond)
+		})
 	case "tree":
 		threads(2, func() { kept = tree(12) })
 	case "format":

@@ -116,6 +116,13 @@ elif word == "bytes":
 elif word == "json":
     data = {"rows": [{"n": n, "name": "row %d" % n} for n in range(200)]}
     forever(lambda: (json.loads(json.dumps(data)), time.sleep(0.002)))
+elif word in ("list", "set"):
+    words = list(range(100000)) if word == "list" else set(range(100000))
+
+    def look():
+        return 99000 in words
+
+    forever(look)
 elif word == "sqlite":
     sql("base", each=True)
 elif word == "sqlite-gathered":

@@ -707,7 +707,7 @@ mod tests {
             let states = BTreeMap::from([("running".to_owned(), 1.0), ("runnable".to_owned(), many)]);
             scene
                 .with(|seen| {
-                    seen.goroutines = Some(Goroutines { looks: 80, states, ..Goroutines::default() })
+                    seen.goroutines = Some(Goroutines { looks: 80, states, ..Goroutines::default() });
                 })
                 .classes()
         };

@@ -3,7 +3,7 @@
 use crate::packages::{Package, Seen};
 
 /// Beside what the tests need. A program that has no package here (a compiler, a run-time of the tests) is one of theirs.
-pub(super) const PACKAGES: [Package; 15] = [
+pub(super) const PACKAGES: [Package; 18] = [
     program("redis-server", "redis-server", "is met"),
     program("redis-tools", "redis-benchmark", "asks redis"),
     program("memcached", "memcached", "is met"),
@@ -24,6 +24,13 @@ pub(super) const PACKAGES: [Package; 15] = [
     program("stress-ng", "stress-ng", "is met"),
     program("tcpdump", "tcpdump", "hears the packets of redis"),
     program("apache2-utils", "ab", "asks gunicorn"),
+    Package {
+        name: "libdbd-sqlite3-perl",
+        seen: Seen::File("/usr/share/doc/libdbd-sqlite3-perl/copyright"),
+        reason: "is met below Perl",
+    },
+    program("php-cli", "php", "is met"),
+    program("erlang-base", "erl", "is met"),
 ];
 
 const fn program(name: &'static str, file: &'static str, reason: &'static str) -> Package {

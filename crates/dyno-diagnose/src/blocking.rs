@@ -453,12 +453,16 @@ mod tests {
     use crate::scene::{Scene, synchronous_log};
 
     /// The same log on a machine that others fill: whoever holds the lock is at the disk for a little of the time, and waits for a CPU
-    /// for most of it. Planted fault: what a holder waits for a CPU counts as what it does (`on_full` of all that is waited).
+    /// for most of it. Planted fault: what a holder waits for a CPU counts as what it does (`on_full` of all that is waited); what
+    /// they do elsewhere counts (`spent_at_disks` in place of what runs inside).
     #[test]
     fn a_lock_that_is_held_for_the_disk_is_so_on_a_full_machine_too() {
-        let log = |disk_s: f64, for_cpu_s: f64, run_s: f64| {
-            let mut scene = Scene::new(&[run_s; 8]).on("conn_main;work", 100);
+        let at = |work: &str, disk_s: f64, for_cpu_s: f64, run_s: f64| {
+            let mut scene = Scene::new(&[run_s; 8]);
             for tid in 1..=8 {
+                scene = scene.on(work, 100);
+                let stacks = scene.seen.on_cpu.as_mut().unwrap().stacks.iter_mut().rev();
+                stacks.take(2).for_each(|stack| stack.thread = tid - 1);
                 let sync = "conn_main;fdatasync;do_fsync_[k];jbd2_log_wait_commit_[k]";
                 scene = scene
                     .off(tid, WaitClass::Disk, sync, disk_s)
@@ -472,10 +476,13 @@ mod tests {
                 seen.host.foreign_ns = seen.host.idle_ns * 9 / 10;
             })
         };
+        let log = |disk_s, for_cpu_s, run_s| at("conn_main;work", disk_s, for_cpu_s, run_s);
         assert_eq!(log(1.2, 0.0, 0.02).first(), Some(Class::SyncIo));
         assert_eq!(log(0.3, 0.8, 0.02).first(), Some(Class::SyncIo));
         assert_eq!(log(0.3, 0.2, 0.02).first(), Some(Class::LockContention), "it is held for something else");
         assert_eq!(log(0.3, 0.8, 0.8).first(), Some(Class::LockContention), "for work");
+        let besides = at("answer;work", 0.3, 0.8, 0.8).first();
+        assert_eq!(besides, Some(Class::SyncIo), "what they do without the lock holds nobody up");
         assert_eq!(log(0.05, 1.15, 0.02).first(), Some(Class::SyncIo), "twenty want each CPU");
         assert_eq!(log(0.01, 1.25, 0.005).first(), Some(Class::LockContention), "hardly at the disk");
     }

@@ -122,7 +122,7 @@ pub(super) struct OffCpu<'o> {
     meets_disk: bool,
 }
 
-/// A thread's wait inside of the program's functions.
+/// A thread's time inside of the program's functions.
 struct Inside {
     tid: u32,
     functions: BTreeSet<String>,
@@ -189,7 +189,7 @@ impl<'o> OffCpu<'o> {
             off.take(stack);
         }
         off.tell_locks_from_waiting(&idle);
-        off.find_holders_at_disks();
+        off.find_holders_at_disks(seen);
         off.share_out_locks();
         off.find_flushers();
         off.find_writers_behind(seen);
@@ -377,7 +377,8 @@ impl<'o> OffCpu<'o> {
 
     /// A lock's holder waited for a disk when the disk is waited for inside a function that takes or gives back the
     /// lock, by a thread that woke its waiters, and for as long as it takes to keep all of them waiting.
-    fn find_holders_at_disks(&mut self) {
+    fn find_holders_at_disks(&mut self, seen: &Observation) {
+        let working = self.working_inside(seen);
         let (at_disk, for_cpu) = (self.inside(WaitClass::Disk), self.inside(WaitClass::RunQueue));
         for lock in self.locks.values_mut() {
             let is_inside = |at: &&Inside| !at.functions.is_disjoint(&lock.functions);
@@ -391,17 +392,36 @@ impl<'o> OffCpu<'o> {
             };
             let held_ns: f64 = inside.into_iter().map(spent).sum();
             let waited_ns = self.window_ns.min(lock.wait_ns as f64);
+            let works_ns: u64 = working.iter().filter(is_inside).map(|at| at.ns).sum();
             // Whoever waits for a lock whose holder, or next holder, waits for a CPU waits for that: how full a machine is says
             // nothing of what the lock is held for.
             let on_full = HOLDERS_AT_DISK_MIN * (waited_ns - for_cpu_ns as f64);
             let at_disk = || spent_at_disks(&self.threads, &lock.wakers) >= HOLDERS_AT_DISK_MIN;
             let long = held_ns >= HOLDERS_AT_DISK_MIN * waited_ns
-                || held_ns >= on_full.max(HELD_AT_DISK_MIN * waited_ns) && at_disk();
+                || held_ns >= on_full.max(HELD_AT_DISK_MIN * waited_ns)
+                    && held_ns >= HOLDERS_AT_DISK_MIN * (held_ns + works_ns as f64);
             let named = gives_back && long;
             // Without names: who gives it back is at the disk for most of the time in which it does not wait for it.
             let unnamed = lock.functions.is_empty();
             lock.behind_disk = lock.kind == LockKind::Mutex && (named || unnamed && at_disk());
         }
+    }
+
+    /// Who runs inside of which of the program's functions, for how long in the profile's window; what syncs is no part of it.
+    fn working_inside(&self, seen: &Observation) -> Vec<Inside> {
+        let Some(on) = &seen.on_cpu else { return Vec::new() };
+        let tid = |stack: &Stack| on.threads.get(stack.thread as usize).map_or(0, |thread| thread.tid);
+        let mut sampled = BTreeMap::<u32, u64>::new();
+        on.stacks.iter().for_each(|stack| *sampled.entry(tid(stack)).or_default() += stack.weight_ns);
+        let of = |stack: &Stack| {
+            let (tid, frames) = (tid(stack), leaf_first(on, stack));
+            let run = self.threads.get(&tid)?.run as f64;
+            let ns = (run * stack.weight_ns as f64 / sampled[&tid].max(1) as f64) as u64;
+            let syncs = frames.iter().any(|frame| names::is(&frame.name, names::SYNC));
+            let functions = own_functions(on, &frames).into_iter().collect();
+            (!syncs).then_some(Inside { tid, functions, ns })
+        };
+        on.stacks.iter().filter_map(of).collect()
     }
 
     /// Who waits like that, and inside of which of the program's functions.

@@ -125,11 +125,15 @@ impl<'o> Facts<'o> {
     /// `noisy_neighbor`'s.
     pub(super) fn spare(&self) -> Option<f64> {
         let host = &self.seen.host;
-        let waited: u64 = self.seen.threads.iter().map(|thread| thread.wait_ns).sum();
-        let kept_off = (waited as f64 * self.crowd()).min(host.foreign_ns as f64);
-        let wanted =
-            (self.seen.process.cpu_ns + host.own_ns + host.peers_ns + host.interrupts_ns) as f64 + kept_off;
+        let wanted = (self.seen.process.cpu_ns + host.own_ns + host.peers_ns + host.interrupts_ns) as f64
+            + self.kept_off_ns();
         (host.all_ns > 0).then(|| (1.0 - wanted / host.all_ns as f64).max(0.0))
+    }
+
+    /// What others took while its threads could run.
+    fn kept_off_ns(&self) -> f64 {
+        let waited: u64 = self.seen.threads.iter().map(|thread| thread.wait_ns).sum();
+        (waited as f64 * self.crowd()).min(self.seen.host.foreign_ns as f64)
     }
 
     /// Others' share of the CPU time that the target and they used.
@@ -202,11 +206,14 @@ impl<'o> Facts<'o> {
         self.spare().map(|spare| spare * f64::from(self.seen.host.cpus))
     }
 
-    /// How much more the free CPUs could do, as a share of what is done now: the target's work brings that of those who ask.
+    /// How much more the free CPUs could do, as a share of what would be done by the target and those who ask it were nobody else
+    /// there: its work brings theirs, and what others take of its time they take of theirs.
     pub(super) fn gain_at_most(&self) -> Option<f64> {
         let host = &self.seen.host;
-        let used = (self.seen.process.cpu_ns + host.peers_ns) as f64;
-        let free = self.spare()? * host.all_ns as f64;
+        let (own_ns, peers_ns) = (self.seen.process.cpu_ns as f64, host.peers_ns as f64);
+        let kept_off = self.kept_off_ns() / own_ns.max(1.0);
+        let used = (own_ns + peers_ns) * (1.0 + kept_off);
+        let free = (self.spare()? * host.all_ns as f64 - peers_ns * kept_off).max(0.0);
         (used > 0.0).then(|| free / used)
     }
 

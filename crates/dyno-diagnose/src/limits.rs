@@ -476,6 +476,22 @@ mod tests {
         assert_eq!(two.classes(), []);
     }
 
+    /// A server and its client beside a build. Planted fault: what others take counts as free for a second thread, and not for who
+    /// asks (`kept_off` of 0 in `gain_at_most`).
+    #[test]
+    fn what_others_take_from_who_asks_is_free_for_nobody() {
+        let beside = |wait_s: u64, foreign_s: u64, peers_s: u64| {
+            let scene = Scene::new(&[5.1]).on("main;work", 100).with(|seen| {
+                seen.threads[0].wait_ns = wait_s * S;
+                (seen.host.foreign_ns, seen.host.peers_ns) = (foreign_s * S, peers_s * S);
+                seen.packets = Some(Packets { unread: 40, ..Packets::default() });
+            });
+            scene.classes().contains(&Class::SingleThreadLimit)
+        };
+        assert!(!beside(4, 10, 5), "its client would have run as well");
+        assert!(beside(4, 10, 0), "its client does next to nothing");
+    }
+
     /// Planted faults: what a second process may bring a little of is found, or not told at all; it is told where nobody waits.
     #[test]
     fn a_full_thread_whose_clients_use_the_other_cpus_is_a_note() {

@@ -4,13 +4,19 @@
 //! setting, and what is wrong with it: known because changing that setting changes its speed. It is started with its load,
 //! diagnosed once, and ended; the first finding is compared with the truth. Not part of CI: it takes some ten minutes. It
 //! installs what is missing when it is allowed to, and else changes nothing outside the target folder but the page of
-//! evidence that it is told to write.
+//! evidence that it is told to write. With `--causal` it is `dyno causal` that is held against programs' real changes.
 
+mod causal;
 mod needs;
 mod page;
+mod pairs;
+mod predicted;
 mod program;
 mod row;
+mod standing;
 mod truths;
+mod twin_page;
+mod twins;
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +26,7 @@ use crate::packages;
 use crate::repo::Repo;
 use crate::trouble::{Outcome, Trouble};
 
-use program::Program;
+use program::{Program, Start};
 use row::{Found, Row, Verdict};
 use truths::Truth;
 
@@ -38,8 +44,13 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     let write: Option<PathBuf> = flags.parsed("--write")?;
     let keep: Option<PathBuf> = flags.parsed("--keep")?;
     let yes = flags.switch("--yes");
+    let causal = flags.switch("--causal");
     flags.finish()?;
     let folder = repo.root().join("xtask/strangers");
+    if causal == Given::Yes && list == Given::Yes {
+        causal::list(&causal::chosen(&folder, only.as_deref())?);
+        return Ok(Outcome::Done);
+    }
     let mut truths = truths::read(&folder.join("truths.tsv"))?;
     truths.retain(|truth| only.as_deref().is_none_or(|only| truth.is_named(only)));
     if list == Given::Yes {
@@ -54,6 +65,11 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
             .remedy("cargo build --release, or --dyno FILE"));
     }
     let scratch = repo.root().join("target/strangers");
+    if causal == Given::Yes {
+        packages::provide_these(&needs::OF_TWINS, yes)?;
+        let twins = causal::chosen(&folder, only.as_deref())?;
+        return causal::run(&causal::Places { scripts: folder, scratch, dyno, write }, twins);
+    }
     if let Some(folder) = &keep {
         std::fs::create_dir_all(folder).map_err(Trouble::cannot(format!("make {}", folder.display())))?;
     }
@@ -77,7 +93,8 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
 
 /// Starts it, looks at it, and ends it; what was seen is kept where that is asked for.
 fn meet((folder, scratch): (&Path, &Path), dyno: &Path, truth: Truth, keep: Option<&Path>) -> Row {
-    let seen = Program::start(folder, scratch, &truth).and_then(|program| {
+    let start = Start { name: &truth.name, script: &truth.script, variant: &truth.variant };
+    let seen = Program::start(folder, scratch, &start).and_then(|program| {
         let said = diagnosis(dyno, program.pid(), keep);
         program.end();
         said

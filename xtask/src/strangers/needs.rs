@@ -33,6 +33,22 @@ pub(super) const PACKAGES: [Package; 18] = [
     program("erlang-base", "erl", "is met"),
 ];
 
+/// What those with twins need, and nothing else that tests do.
+pub(super) const OF_TWINS: [Package; 12] = [
+    program("redis-server", "redis-server", "is met"),
+    program("redis-tools", "redis-benchmark", "asks redis"),
+    Package { name: "python3", seen: Seen::File("/usr/bin/python3"), reason: "is met" },
+    program("php-cli", "php", "is met"),
+    program("ruby", "ruby", "is met"),
+    program("pv", "pv", "lets so many bytes through in a second"),
+    program("curl", "curl", "reads nginx's count"),
+    program("nginx", "nginx", "is met"),
+    program("wrk", "wrk", "asks nginx"),
+    program("golang-go", "go", "builds those in Go"),
+    program("gcc", "cc", "links those in Rust"),
+    program("procps", "pgrep", "finds nginx's worker"),
+];
+
 const fn program(name: &'static str, file: &'static str, reason: &'static str) -> Package {
     Package { name, seen: Seen::Program(file), reason }
 }

@@ -48,13 +48,10 @@ pub(crate) fn page(rows: &[Row], watched: &str) -> String {
     let mut text = String::from("# Diagnosis of programs from elsewhere\n\n");
     let _ = write!(
         text,
-        "`cargo xtask strangers`, {}, Linux {}, {}, {} CPUs. Each program is watched once, for {}.\n\
+        "`cargo xtask strangers`, {}. Each program is watched once, for {}.\n\
          Others on the machine (`noisy_neighbor`) count only where they are the truth.\n\n{}.\n\n\
          | program | from | truth | known by | answer | all findings |\n|---|---|---|---|---|---|\n",
-        today(),
-        first_line("/proc/sys/kernel/osrelease").split('-').next().unwrap_or_default(),
-        cpu_model(),
-        std::thread::available_parallelism().map_or(0, usize::from),
+        machine(),
         watched,
         sum(rows),
     );
@@ -72,6 +69,18 @@ pub(crate) fn page(rows: &[Row], watched: &str) -> String {
         );
     }
     text
+}
+
+/// The day and the machine, for a page.
+pub(crate) fn machine() -> String {
+    let release = first_line("/proc/sys/kernel/osrelease");
+    format!(
+        "{}, Linux {}, {}, {} CPUs",
+        today(),
+        release.split('-').next().unwrap_or_default(),
+        cpu_model(),
+        std::thread::available_parallelism().map_or(0, usize::from),
+    )
 }
 
 fn short(found: &Found) -> String {

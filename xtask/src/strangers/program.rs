@@ -10,7 +10,12 @@ use crate::command::command;
 use crate::server::free_addr;
 use crate::trouble::Trouble;
 
-use super::truths::Truth;
+/// What is started: the script with its word, and a folder's name that nobody else has.
+pub(crate) struct Start<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) script: &'a str,
+    pub(crate) variant: &'a str,
+}
 
 /// Between looks at what the script has said.
 const LOOK: Duration = Duration::from_millis(50);
@@ -23,26 +28,28 @@ const END_MAX: Duration = Duration::from_secs(10);
 pub(crate) struct Program {
     script: Child,
     pid: u32,
+    /// What the script said until it named the process.
+    said: String,
     folder: PathBuf,
 }
 
 impl Program {
     /// Starts the script, and waits until it names the process to look at.
-    pub(crate) fn start(scripts: &Path, scratch: &Path, truth: &Truth) -> Result<Program, Trouble> {
-        let folder = scratch.join(&truth.name);
+    pub(crate) fn start(scripts: &Path, scratch: &Path, start: &Start<'_>) -> Result<Program, Trouble> {
+        let folder = scratch.join(start.name);
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(Trouble::cannot(format!("make {}", folder.display())))?;
         let said = folder.join("said");
         let out = File::create(&said).map_err(Trouble::cannot(format!("write {}", said.display())))?;
         let again = out.try_clone().map_err(Trouble::cannot(format!("write {}", said.display())))?;
         let mut words = Command::new("bash");
-        words.arg(scripts.join(&truth.script)).arg(&truth.variant);
+        words.arg(scripts.join(start.script)).arg(start.variant);
         words.arg(free_addr()?.port().to_string()).arg(&folder).env("GOCACHE", scratch.join("go"));
         // A group of its own: what the script loses track of is ended with it.
         let spawned = words.stdin(Stdio::null()).stdout(out).stderr(again).process_group(0).spawn();
-        let script = spawned.map_err(Trouble::cannot(format!("run {}", truth.script)))?;
-        let mut program = Program { script, pid: 0, folder };
-        program.pid = program.wait_for_pid(&said)?;
+        let script = spawned.map_err(Trouble::cannot(format!("run {}", start.script)))?;
+        let mut program = Program { script, pid: 0, said: String::new(), folder };
+        (program.pid, program.said) = program.wait_for_pid(&said)?;
         Ok(program)
     }
 
@@ -51,15 +58,30 @@ impl Program {
         self.pid
     }
 
+    /// What stands behind this word at the beginning of a line that the script said.
+    pub(crate) fn said(&self, word: &str) -> impl Iterator<Item = &str> {
+        self.said.lines().filter_map(move |line| line.strip_prefix(word)?.strip_prefix(' '))
+    }
+
+    /// Stops it with its load, where they stand.
+    pub(crate) fn pause(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets them go on.
+    pub(crate) fn go_on(&self) {
+        self.signal("-CONT");
+    }
+
     /// Ends it, as dropping does.
     pub(crate) fn end(self) {}
 
-    fn wait_for_pid(&mut self, said: &Path) -> Result<u32, Trouble> {
+    fn wait_for_pid(&mut self, said: &Path) -> Result<(u32, String), Trouble> {
         let deadline = Instant::now() + START_MAX;
         loop {
             let text = std::fs::read_to_string(said).unwrap_or_default();
             if let Some(pid) = text.lines().find_map(|line| line.strip_prefix("pid ")?.parse().ok()) {
-                return Ok(pid);
+                return Ok((pid, text));
             }
             let ended = matches!(self.script.try_wait(), Ok(Some(_)));
             if ended || Instant::now() > deadline {
@@ -77,6 +99,8 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
+        // Who was paused hears nothing.
+        self.go_on();
         // The script first: it ends servers in the order in which they can be ended.
         let _ = command(["kill", "-TERM", &self.script.id().to_string()]).stderr(Stdio::null()).status();
         let deadline = Instant::now() + END_MAX;

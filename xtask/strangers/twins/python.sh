@@ -1,0 +1,28 @@
+#!/bin/bash
+# CPython with the C libraries below it; the variant is WORD+CRC+OTHER, as work.py takes them.
+# shellcheck source=../common.sh
+. "$(dirname "$0")/../common.sh"
+IFS=+ read -r word first second <<<"$variant"
+count="$work/count"
+case $word in
+    fed)
+        # pv lets so many bytes through in a second.
+        mkfifo "$work/pipe"
+        start bash -c "exec pv -q -L 120m /dev/zero >$work/pipe"
+        start bash -c "exec /usr/bin/python3 $here/work.py fed $count $first $second <$work/pipe"
+        ;;
+    quota)
+        if [ -d /sys/fs/cgroup/cpu ]; then
+            group=/sys/fs/cgroup/cpu/twins$$
+            mkdir "$group" && echo 100000 >"$group/cpu.cfs_period_us" && echo 50000 >"$group/cpu.cfs_quota_us" || exit 1
+        else
+            group=/sys/fs/cgroup/twins$$
+            mkdir "$group" && echo "50000 100000" >"$group/cpu.max" || exit 1
+        fi
+        start bash -c "echo \$\$ >$group/cgroup.procs; exec /usr/bin/python3 $here/work.py steady $count $first $second"
+        trap 'kill -KILL '"$last"'; sleep 0.5; rmdir '"$group"'; end' EXIT TERM INT
+        ;;
+    *) start /usr/bin/python3 "$here/work.py" "$word" "$count" "$first" "$second" ;;
+esac
+echo "count cat $count"
+watched "$last" 2

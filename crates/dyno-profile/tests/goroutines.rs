@@ -104,8 +104,7 @@ fn named_below(wrapper: &Ending, name: &str) -> Pid {
     found.unwrap()
 }
 
-/// Planted faults: only what is named is asked (then nothing is found below a shell); who has had most of the CPU since it began
-/// (then it is `go run` itself, which built the program).
+/// Planted fault: only what is named is asked. Who of several is at work is a test of its own, beside the code.
 #[test]
 fn the_go_program_below_a_wrapper_is_the_one_that_is_looked_at() {
     let Some(whole) = Running::start("go", &["build"], "mutexed.go", &[]) else { return };

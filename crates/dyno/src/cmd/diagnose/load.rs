@@ -80,7 +80,8 @@ mod tests {
     /// Planted fault: first answers are awaited as by a run of a day.
     #[test]
     fn a_silent_server_is_awaited_for_three_times_as_long_as_is_watched() {
-        let asked = parse("http://127.0.0.1:1/ -T 1h").ok().expect("a plain load is understood");
+        let asked = parse("http://127.0.0.1:1/ -T 1h").ok();
+        let asked = asked.expect("a plain load is understood");
         assert_eq!(asked.plan.opening_ns_max, 30_000_000_000);
         let addr = "127.0.0.1:1".parse().expect("an address");
         let (timeout_ns, answered, connections) = (asked.plan.opening_ns_max, 0, 10);

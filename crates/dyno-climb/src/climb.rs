@@ -13,6 +13,7 @@ mod comparison;
 mod confirm;
 #[cfg(test)]
 mod faults;
+mod in_force;
 mod look;
 mod noise;
 mod off_block;

@@ -70,7 +70,7 @@ pub fn series_paired(a: &[f64], b: &[f64], alpha: f64) -> Option<Told> {
         let (error, freedom) = centre.freedom.map_or(centre.independent, |freedom| (centre.error, freedom));
         let half_width = student(normal_quantile(1.0 - alpha / 2.0), freedom) * error;
         Told {
-            estimate: Estimate { log_ratio: centre.value, error, half_width, n: a.len() },
+            estimate: Estimate { log_ratio: centre.value, error, half_width, n: a.len(), uncharged: 0.0 },
             dependence: centre.dependence,
             tells: centre.freedom.is_some(),
         }
@@ -95,7 +95,13 @@ pub fn series_unpaired(a: &[f64], b: &[f64], alpha: f64) -> Option<Told> {
     let half_width = student(normal_quantile(1.0 - alpha / 2.0), freedom) * error;
     let dependences = [a_is.dependence, b_is.dependence].into_iter().flatten();
     Some(Told {
-        estimate: Estimate { log_ratio: b_is.value - a_is.value, error, half_width, n: a.len().min(b.len()) },
+        estimate: Estimate {
+            log_ratio: b_is.value - a_is.value,
+            error,
+            half_width,
+            n: a.len().min(b.len()),
+            uncharged: 0.0,
+        },
         dependence: dependences.min_by(|a, b| a.effective.total_cmp(&b.effective)),
         tells,
     })

@@ -32,9 +32,30 @@ pub struct Estimate {
     pub half_width: f64,
     /// Values it rests on.
     pub n: usize,
+    /// What the centre would move by if CPU that was burnt outside of blocks were not charged to them: the truth may lie there
+    /// as well, and the interval reaches so far.
+    pub uncharged: f64,
 }
 
 impl Estimate {
+    /// Both ends of the interval, log.
+    #[must_use]
+    pub fn ends(&self) -> [f64; 2] {
+        let [low, high] = [self.uncharged.min(0.0), self.uncharged.max(0.0)];
+        [self.log_ratio + low - self.half_width, self.log_ratio + high + self.half_width]
+    }
+
+    /// Where the centre lies nearest to zero, whatever of the CPU outside of blocks is charged, log.
+    #[must_use]
+    pub fn nearest(&self) -> f64 {
+        let other = self.log_ratio + self.uncharged;
+        match self.log_ratio * other > 0.0 {
+            true if other.abs() < self.log_ratio.abs() => other,
+            true => self.log_ratio,
+            false => 0.0,
+        }
+    }
+
     /// B's change against A, in percent.
     #[must_use]
     pub fn percent(&self) -> f64 {
@@ -44,13 +65,19 @@ impl Estimate {
     /// Both ends of the interval, in percent.
     #[must_use]
     pub fn interval_percent(&self) -> [f64; 2] {
-        [self.log_ratio - self.half_width, self.log_ratio + self.half_width].map(crate::units::percent_of_log)
+        self.ends().map(crate::units::percent_of_log)
     }
 
     /// The largest effect, either way, that the interval allows, in percent.
     #[must_use]
     pub fn at_most_percent(&self) -> f64 {
-        crate::units::percent_of_log(self.log_ratio.abs() + self.half_width)
+        crate::units::percent_of_log(self.at_most())
+    }
+
+    /// The same, log.
+    pub(crate) fn at_most(&self) -> f64 {
+        let [low, high] = self.ends();
+        low.abs().max(high.abs())
     }
 
     /// Whether the values had any spread: without one there is nothing to hold an effect against. Numbers that were rounded
@@ -62,7 +89,8 @@ impl Estimate {
 
     /// Whether zero lies outside the interval.
     pub(crate) fn excludes_zero(&self) -> bool {
-        self.has_spread() && self.log_ratio.abs() > self.half_width
+        let [low, high] = self.ends();
+        self.has_spread() && (low > 0.0 || high < 0.0)
     }
 }
 
@@ -74,7 +102,13 @@ impl Estimate {
 pub fn trimmed_mean(ratios: &[f64], z: f64) -> Estimate {
     assert!(ratios.len() >= PAIRS_MIN, "{} values: too few to trim", ratios.len());
     let (mean, error, freedom) = yuen(ratios);
-    Estimate { log_ratio: mean, error, half_width: expanded(z, freedom) * error, n: ratios.len() }
+    Estimate {
+        log_ratio: mean,
+        error,
+        half_width: expanded(z, freedom) * error,
+        n: ratios.len(),
+        uncharged: 0.0,
+    }
 }
 
 /// The trimmed mean alone, of three values or more.
@@ -197,6 +231,7 @@ pub fn ratio_of_totals(metric: Metric, pairs: &[Pair], z: f64, seed: u64) -> Est
         error,
         half_width,
         n: pairs.len(),
+        uncharged: 0.0,
     }
 }
 
@@ -240,7 +275,7 @@ pub fn compare_paired(a: &[f64], b: &[f64], alpha: f64) -> Option<Estimate> {
     long_enough.then(|| {
         let (log_ratio, error, freedom) = calibrated(&ratios());
         let half_width = student(normal_quantile(1.0 - alpha / 2.0), freedom) * error;
-        Estimate { log_ratio, error, half_width, n: a.len() }
+        Estimate { log_ratio, error, half_width, n: a.len(), uncharged: 0.0 }
     })
 }
 
@@ -308,7 +343,7 @@ mod tests {
 
     #[test]
     fn instances_widen_where_their_error_exceeds_that_of_the_pairs_by_44_percent() {
-        let over_pairs = Estimate { log_ratio: 0.1, error: 1.0, half_width: 3.0, n: 40 };
+        let over_pairs = Estimate { log_ratio: 0.1, error: 1.0, half_width: 3.0, n: 40, uncharged: 0.0 };
         for over_instances in [None, Some(0.5), Some(1.44)] {
             assert_eq!(widened(over_pairs, over_instances), over_pairs, "{over_instances:?}");
         }
@@ -379,7 +414,7 @@ mod tests {
 
     #[test]
     fn an_interval_is_told_in_percent_and_its_farther_end_too() {
-        let told = Estimate { log_ratio: -0.02, error: 0.01, half_width: 0.03, n: 9 };
+        let told = Estimate { log_ratio: -0.02, error: 0.01, half_width: 0.03, n: 9, uncharged: 0.0 };
         assert!((told.percent() + 1.980_13).abs() < 1e-5);
         let [low, high] = told.interval_percent();
         assert!((low + 4.877_06).abs() < 1e-5 && (high - 1.005_02).abs() < 1e-5, "{low} {high}");

@@ -7,6 +7,9 @@
 
 use serde::{Deserialize, Serialize};
 
+mod outside;
+
+use self::outside::{elsewhere, rested};
 use crate::between::Between;
 pub use crate::estimate::{
     Estimate, PAIRS_MIN, compare_paired, instance_means, ratio_of_totals, trimmed_mean,
@@ -179,8 +182,9 @@ impl Rule {
     #[must_use]
     pub fn gives_up_within(&self, pairs: usize, error: f64) -> f64 {
         let Some(least) = self.hopeless else { return 0.0 };
-        let chance =
-            |log_ratio| chance_of_answer(self, &Estimate { log_ratio, error, half_width: 0.0, n: pairs });
+        let chance = |log_ratio| {
+            chance_of_answer(self, &Estimate { log_ratio, error, half_width: 0.0, n: pairs, uncharged: 0.0 })
+        };
         let (mut low, mut high) = (0.0, self.z * error);
         // Sixty halvings are more than a number's bits.
         for _ in 0..60 {
@@ -257,6 +261,13 @@ pub enum Veto {
         /// By this much, in percent.
         percent: f64,
     },
+    /// Other processes surely burn more CPU for each request, and it may be as much as was saved: the work moved.
+    Elsewhere {
+        /// What they burn more, ns for each request.
+        others_ns: f64,
+        /// What the server itself saves, ns for each request.
+        saved_ns: f64,
+    },
     /// Resident memory is above the plan's limit, with all of its interval.
     MemoryLimit {
         /// The limit.
@@ -264,19 +275,6 @@ pub enum Veto {
         /// What was read, the mean over servers.
         read_bytes: u64,
     },
-}
-
-impl std::fmt::Display for Veto {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Tail { percent } => write!(f, "p99 grew by {percent:.0} %"),
-            Self::Memory { percent } => write!(f, "memory grew by {percent:.0} %"),
-            Self::MemoryLimit { limit_bytes, read_bytes } => {
-                let mb = |bytes: u64| bytes as f64 / 1e6;
-                write!(f, "memory is {:.1} MB, the plan allows {:.1}", mb(*read_bytes), mb(*limit_bytes))
-            }
-        }
-    }
 }
 
 /// An answer, and what it was read from.
@@ -331,6 +329,7 @@ pub fn next(trial: &Trial, rule: &Rule, seed: u64) -> Next {
             true => (estimate(trial.metric, pairs, &rule.by_totals(), seed), Basis::Totals),
             false => (trimmed, rule.basis),
         };
+        let estimate = rested(estimate, pairs, trial.metric, &Rule { basis, ..*rule });
         latest = Some(estimate);
         match end(rule, look, &estimate) {
             Some(End::Hopeless) if may_be_bursty(trial.metric, pairs, &trimmed, rule, seed) => {}
@@ -373,9 +372,10 @@ fn end(rule: &Rule, look: usize, estimate: &Estimate) -> Option<End> {
     let is_last = look + rule.step > rule.last;
     // What was seen to work in bursts may have had none yet.
     let waits = rule.basis == Basis::Totals && rule.guards != Guards::Points && !is_last;
-    let at_most = estimate.log_ratio.abs() + estimate.half_width;
-    let negligible = !waits && at_most < log_of_percent(rule.worthwhile_percent);
-    let hopeless = || rule.hopeless.is_some_and(|least| chance_of_answer(rule, estimate) < least);
+    let negligible = !waits && estimate.at_most() < log_of_percent(rule.worthwhile_percent);
+    // What no number of pairs takes out of the interval is not waited for.
+    let told = Estimate { log_ratio: estimate.nearest(), ..*estimate };
+    let hopeless = || rule.hopeless.is_some_and(|least| chance_of_answer(rule, &told) < least);
     match () {
         () if estimate.excludes_zero() || negligible => Some(End::Answered),
         () if is_last => Some(End::LastLook),
@@ -395,7 +395,8 @@ fn chance_of_answer(rule: &Rule, estimate: &Estimate) -> f64 {
 }
 
 fn judgement(trial: &Trial, rule: &Rule, estimate: Estimate, basis: Basis, end: End) -> Judgement {
-    Judgement { verdict: Verdict::of(&estimate), estimate, end, veto: veto(trial, rule.guards), basis }
+    let veto = veto(trial, rule.guards).or_else(|| elsewhere(trial, rule.guards, &estimate));
+    Judgement { verdict: Verdict::of(&estimate), estimate, end, veto, basis }
 }
 
 fn estimate(metric: Metric, pairs: &[Pair], rule: &Rule, seed: u64) -> Estimate {
@@ -411,7 +412,13 @@ fn estimate(metric: Metric, pairs: &[Pair], rule: &Rule, seed: u64) -> Estimate 
         (Basis::Instances, _) => {
             let ratios: Vec<f64> = pairs.iter().map(|pair| pair.log_ratio(metric)).collect();
             let (log_ratio, error, freedom) = calibrated(&ratios);
-            Estimate { log_ratio, error, half_width: student(rule.z, freedom) * error, n: pairs.len() }
+            Estimate {
+                log_ratio,
+                error,
+                half_width: student(rule.z, freedom) * error,
+                n: pairs.len(),
+                uncharged: 0.0,
+            }
         }
     }
 }
@@ -557,7 +564,7 @@ fn tail(trial: &Trial, z: f64) -> Option<Estimate> {
     }
     let error = deviation(&groups) / (groups.len() as f64).sqrt();
     let half_width = quantile(z, (groups.len() - 1) as f64) * error;
-    Some(Estimate { log_ratio: mean(&groups), error, half_width, n: trial.pairs.len() })
+    Some(Estimate { log_ratio: mean(&groups), error, half_width, n: trial.pairs.len(), uncharged: 0.0 })
 }
 
 #[cfg(test)]
@@ -789,7 +796,10 @@ mod tests {
         }
         let threshold = rule.gives_up_within(60, 0.007);
         let at = |log_ratio| {
-            chance_of_answer(&rule, &Estimate { log_ratio, error: 0.007, half_width: 0.0, n: 60 })
+            chance_of_answer(
+                &rule,
+                &Estimate { log_ratio, error: 0.007, half_width: 0.0, n: 60, uncharged: 0.0 },
+            )
         };
         assert!((at(threshold) - 0.1).abs() < 1e-6 && Rule::QUICK.gives_up_within(60, 0.007) == 0.0);
     }

@@ -12,6 +12,7 @@ pub mod hist;
 pub mod judge;
 pub mod means;
 pub mod normal;
+pub mod others;
 pub mod prng;
 pub mod rounds;
 pub mod series;

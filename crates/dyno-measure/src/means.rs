@@ -36,7 +36,7 @@ pub fn means_paired(a: &[f64], b: &[f64], typical: f64, alpha: f64) -> Option<Me
     let n = added.len();
     let (error, freedom) = error_of_mean(&added);
     let half_width = student(normal_quantile(1.0 - alpha / 2.0), freedom) * error;
-    let estimate = Estimate { log_ratio: (of_b / of_a).ln(), error, half_width, n };
+    let estimate = Estimate { log_ratio: (of_b / of_a).ln(), error, half_width, n, uncharged: 0.0 };
     told(estimate, typical, &Sides::of_pairs(&Beyond::of(&ratios)), n)
 }
 
@@ -52,7 +52,13 @@ pub fn means_unpaired(a: &[f64], b: &[f64], typical: f64, alpha: f64) -> Option<
     let error = of_a.1.hypot(of_b.1);
     // Of the list that says less of its spread.
     let half_width = student(normal_quantile(1.0 - alpha / 2.0), of_a.2.min(of_b.2)) * error;
-    let estimate = Estimate { log_ratio: (of_b.0 / of_a.0).ln(), error, half_width, n: a.len().min(b.len()) };
+    let estimate = Estimate {
+        log_ratio: (of_b.0 / of_a.0).ln(),
+        error,
+        half_width,
+        n: a.len().min(b.len()),
+        uncharged: 0.0,
+    };
     told(estimate, typical, &Sides::of_lists(&of_a.3, &of_b.3), a.len() + b.len())
 }
 

@@ -23,6 +23,8 @@ const STRETCHES_MAX: usize = 10;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Levels {
     of_starts: Vec<Vec<f64>>,
+    /// The same of the CPU inside of blocks alone.
+    inside: Vec<Vec<f64>>,
     rounds: usize,
 }
 
@@ -39,7 +41,10 @@ impl Levels {
         }
         let level = if by_totals { of_totals } else { typical };
         let of_starts = units(rounds, starts).into_iter().map(level).collect();
-        let levels = Self { of_starts, rounds: rounds.len() };
+        let without = |block: &Block| Block { cpu_off_ns: 0, ..*block };
+        let alone: Vec<Vec<Block>> = rounds.iter().map(|round| round.iter().map(without).collect()).collect();
+        let inside = units(&alone, starts).into_iter().map(level).collect();
+        let levels = Self { of_starts, inside, rounds: rounds.len() };
         levels.check(arms);
         Some(levels)
     }
@@ -66,7 +71,8 @@ impl Levels {
         (1..typical[0].len()).map(apart).any(|told| told.log_ratio.abs() > told.half_width.max(least))
     }
 
-    /// ln of CPU per request of arm `over` over that of arm `under`, with its 99 % interval.
+    /// ln of CPU per request of arm `over` over that of arm `under`, with its 99 % interval: it reaches to what the ratio is where
+    /// CPU outside of blocks is not charged to them.
     #[must_use]
     pub fn ratio(&self, under: usize, over: usize) -> Option<Estimate> {
         self.estimate(|start| Some(start.get(over)? - start.get(under)?))
@@ -79,8 +85,12 @@ impl Levels {
     }
 
     fn estimate(&self, read: impl Fn(&[f64]) -> Option<f64>) -> Option<Estimate> {
-        let values: Vec<f64> = self.of_starts.iter().map(|start| read(start)).collect::<Option<_>>()?;
-        Some(estimated(&values, self.rounds))
+        let all = |starts: &[Vec<f64>]| starts.iter().map(|start| read(start)).collect::<Option<Vec<f64>>>();
+        let (values, inside) = (all(&self.of_starts)?, all(&self.inside)?);
+        let uncharged = mean(&inside) - mean(&values);
+        // A block whose clock stood still inside has no such level.
+        let uncharged = if uncharged.is_finite() { uncharged } else { 0.0 };
+        Some(Estimate { uncharged, ..estimated(&values, self.rounds) })
     }
 }
 
@@ -88,7 +98,7 @@ impl Levels {
 fn estimated(values: &[f64], rounds: usize) -> Estimate {
     let error = deviation(values) / (values.len() as f64).sqrt();
     let half_width = student(TOTAL_Z, (values.len() - 1) as f64) * error;
-    Estimate { log_ratio: mean(values), error, half_width, n: rounds }
+    Estimate { log_ratio: mean(values), error, half_width, n: rounds, uncharged: 0.0 }
 }
 
 /// Rounds of each start, or stretches of rounds.
@@ -356,13 +366,15 @@ mod tests {
     #[test]
     #[should_panic(expected = "a start lacks an arm's level")]
     fn a_start_never_lacks_an_arm() {
-        Levels { of_starts: vec![vec![1.0, 2.0], vec![1.0, 2.0], vec![1.0]], rounds: 15 }.check(2);
+        Levels { of_starts: vec![vec![1.0, 2.0], vec![1.0, 2.0], vec![1.0]], inside: Vec::new(), rounds: 15 }
+            .check(2);
     }
 
     #[test]
     #[should_panic(expected = "a level that is no number")]
     fn a_level_is_always_a_number() {
-        Levels { of_starts: vec![vec![1.0], vec![1.0], vec![f64::NAN]], rounds: 15 }.check(1);
+        Levels { of_starts: vec![vec![1.0], vec![1.0], vec![f64::NAN]], inside: Vec::new(), rounds: 15 }
+            .check(1);
     }
 
     /// Rounds of these costs per reply, in ns, an arm each.
@@ -392,7 +404,11 @@ mod tests {
     #[test]
     fn an_interval_is_students_of_what_the_starts_differ_by() {
         let start = |level: f64| vec![1.0 + level, 1.0 + level + 2_f64.ln() + level];
-        let levels = Levels { of_starts: [-0.03, 0.0, 0.03].map(start).to_vec(), rounds: 17 };
+        let levels = Levels {
+            of_starts: [-0.03, 0.0, 0.03].map(start).to_vec(),
+            inside: [-0.03, 0.0, 0.03].map(start).to_vec(),
+            rounds: 17,
+        };
         let ratio = levels.ratio(0, 1).unwrap();
         assert!((ratio.log_ratio - 2_f64.ln()).abs() < 1e-12 && ratio.n == 17, "{ratio:?}");
         assert!((ratio.error - 0.03 / 3_f64.sqrt()).abs() < 1e-12, "{ratio:?}");
@@ -489,6 +505,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "2 starts have no spread")]
     fn two_starts_are_never_taken_for_a_spread() {
-        Levels { of_starts: vec![vec![1.0], vec![1.0]], rounds: 15 }.check(1);
+        Levels { of_starts: vec![vec![1.0], vec![1.0]], inside: Vec::new(), rounds: 15 }.check(1);
     }
 }

@@ -216,6 +216,13 @@ impl Pair {
         (self.b.value(metric) / self.a.value(metric)).ln()
     }
 
+    /// The same without what its servers burnt outside of these blocks.
+    #[must_use]
+    pub fn inside(&self) -> Self {
+        let [a, b] = [self.a, self.b].map(|block| Block { cpu_off_ns: 0, ..block });
+        Self { a, b, ..*self }
+    }
+
     /// The block of one side.
     #[must_use]
     pub fn block(&self, side: Side) -> &Block {

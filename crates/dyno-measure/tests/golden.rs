@@ -28,10 +28,12 @@ fn figures(values: impl IntoIterator<Item = f64>) -> String {
 }
 
 fn told(estimate: &Estimate) -> String {
-    let Estimate { log_ratio, error, half_width, n } = *estimate;
+    let Estimate { log_ratio, error, half_width, n, uncharged } = *estimate;
     let [low, high] = estimate.interval_percent();
     let read = [log_ratio, error, half_width, estimate.percent(), low, high, estimate.at_most_percent()];
-    format!("n {n} {}", figures(read))
+    let uncharged =
+        if uncharged == 0.0 { String::new() } else { format!(" uncharged {}", figure(uncharged)) };
+    format!("n {n} {}{uncharged}", figures(read))
 }
 
 fn maybe(estimate: Option<Estimate>) -> String {

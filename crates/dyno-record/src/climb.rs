@@ -490,7 +490,7 @@ impl Ratio {
     /// The ratio that an estimate of a log ratio stands for.
     #[must_use]
     pub fn of(e: &Estimate) -> Self {
-        let interval = [e.log_ratio - e.half_width, e.log_ratio + e.half_width].map(f64::exp);
+        let interval = e.ends().map(f64::exp);
         Self { ratio: e.log_ratio.exp(), interval }
     }
 }
@@ -533,6 +533,9 @@ pub struct Total {
     /// after another.
     #[serde(default)]
     pub by_totals: bool,
+    /// Proofs of what was kept, read on the total's own servers: `a` is the start, `b` the end. Empty in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proof: Vec<ProofLine>,
     /// Absolute figures of each arm.
     pub arms: Vec<Arm>,
 }

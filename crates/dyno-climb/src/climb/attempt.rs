@@ -3,7 +3,8 @@
 //! The passes (`step`) call it. Whatever goes wrong with the rung's servers is its verdict; only what ends the climb is an
 //! error here.
 
-use dyno_measure::judge::{Basis, End, Judgement, LAST_LOOK_MIN, Verdict, instance_means};
+use dyno_measure::judge::{Basis, End, Judgement, LAST_LOOK_MIN, Verdict, Veto, instance_means};
+use dyno_measure::others::rise;
 use dyno_measure::series::{Metric, Side, Trial};
 use dyno_measure::units::percent_of_log;
 use dyno_record::climb::{Attempt, Figures, RungVerdict};
@@ -202,7 +203,10 @@ impl<M: Look> Climber<'_, M> {
 
     fn attempt_of(&mut self, rung: &Rung, trial: usize, outcome: Outcome) -> Result<Attempt, ClimbError> {
         match outcome {
-            Outcome::Judged(judgement) => Ok(self.judged(rung, trial, &judgement)),
+            Outcome::Judged(judgement) => {
+                let attempt = self.judged(rung, trial, &judgement);
+                Ok(self.beside_others(rung, trial, &judgement, attempt))
+            }
             Outcome::Trouble(side, trouble) => self.trouble(rung, side, trouble),
             Outcome::OutOfTime(why) | Outcome::Unmeasured(why) => {
                 Ok(self.without_data(rung, RungVerdict::NotMeasured, why))
@@ -235,6 +239,25 @@ impl<M: Look> Climber<'_, M> {
             figures: Some(Side::BOTH.map(|side| figures(trial, side))),
             rss_peak_bytes: trial.rss_peak_bytes,
             ..self.without_data(rung, verdict, why)
+        }
+    }
+
+    /// Of a gain it is told where other processes surely burn more with it, whether the judge refuses it for that or not.
+    fn beside_others(
+        &mut self,
+        rung: &Rung,
+        trial: usize,
+        judgement: &Judgement,
+        attempt: Attempt,
+    ) -> Attempt {
+        let trial = &self.record.series.trials[trial].trial;
+        let is_gain = judgement.verdict == Verdict::Better && trial.metric == Metric::CpuPerRequest;
+        let Some(rise) = rise(&trial.pairs).filter(|rise| is_gain && rise.is_sure()) else { return attempt };
+        let words = format!("other processes burn {:.1} µs more for each request with it", rise.ns / 1e3);
+        self.record.warnings.push(format!("{}: {words}", rung.id));
+        match judgement.veto {
+            Some(Veto::Elsewhere { .. }) => attempt,
+            _ => Attempt { why: format!("{}; {words}", attempt.why), ..attempt },
         }
     }
 
@@ -364,7 +387,7 @@ mod tests {
     use crate::climb::still::{block, measured, on_a_climb, options, plan, trial};
     use crate::climb::turned::Turned;
     use dyno_measure::Histogram;
-    use dyno_measure::judge::{Estimate, Rule, Veto};
+    use dyno_measure::judge::{Estimate, Rule};
     use dyno_measure::series::Pair;
 
     fn attempt(verdict: RungVerdict) -> Attempt {
@@ -439,7 +462,7 @@ mod tests {
 
     fn judgement(verdict: Verdict, end: End, veto: Option<Veto>) -> Judgement {
         // An interval of −1 to +3 % (log): 100 · (e^0.03 − 1) = 3.05 % at most.
-        let estimate = Estimate { log_ratio: 0.01, error: 0.007, half_width: 0.02, n: 30 };
+        let estimate = Estimate { log_ratio: 0.01, error: 0.007, half_width: 0.02, n: 30, uncharged: 0.0 };
         Judgement { verdict, estimate, end, veto, basis: Basis::Pairs }
     }
 

@@ -564,7 +564,7 @@ mod tests {
     use dyno_measure::units::percent_of_log;
 
     fn estimate(log_ratio: f64, error: f64, half_width: f64) -> Estimate {
-        Estimate { log_ratio, error, half_width, n: 40 }
+        Estimate { log_ratio, error, half_width, n: 40, uncharged: 0.0 }
     }
 
     /// Read as −5 % (log) give or take two.

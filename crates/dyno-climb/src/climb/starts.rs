@@ -14,6 +14,7 @@ use dyno_record::climb::Role;
 
 use super::climber::Climber;
 use super::comparison::Comparison;
+use super::in_force::InForce;
 use super::off_block::too_much;
 use super::options::Event;
 use super::rules::{LONG_PAIRS, STARTS_MAX};
@@ -38,7 +39,7 @@ pub(crate) struct Named {
 /// One arm of the total: its live server, with what all its servers have shown so far.
 pub(crate) struct Live<A> {
     pub(crate) is: Named,
-    arm: Option<A>,
+    pub(crate) arm: Option<A>,
     /// User and system ticks of the live server when it began, and those of all before it.
     ticks_began: Option<(u64, u64)>,
     pub(crate) ticks: (u64, u64),
@@ -74,6 +75,7 @@ impl<A> Live<A> {
 pub(crate) struct Rounds<A> {
     pub(crate) arms: Vec<Live<A>>,
     pub(crate) starts: Vec<u32>,
+    pub(crate) in_force: InForce,
 }
 
 impl<A> Rounds<A> {
@@ -149,13 +151,20 @@ impl<M: Meter> Climber<'_, M> {
         while start < wanted && opening_ns < self.left_ns() {
             self.open_arms(rounds, &comparison.load)?;
             if start == 0 {
+                self.prove_arms(rounds, "before")?;
                 opening_ns = self.meter.now_ns() - began_ns;
                 wanted = self.affordable_starts(opening_ns, self.round_ns(rounds, comparison.length()));
             }
             let share = (start + 1) as f64 / wanted as f64;
             let until_ns = began_ns + ((self.clockwork.end_ns() - began_ns) as f64 * share) as u64;
-            self.rounds_until(rounds, comparison.length(), until_ns, start as u32)?;
+            if rounds.in_force.not_applied.is_none() {
+                self.rounds_until(rounds, comparison.length(), until_ns, start as u32)?;
+                self.prove_arms(rounds, "after")?;
+            }
             self.close_arms(rounds);
+            if rounds.in_force.not_applied.is_some() {
+                break;
+            }
             start += 1;
             if start == 1 && self.mark_burning_arms(&rounds.arms) {
                 break;
@@ -177,6 +186,9 @@ impl<M: Meter> Climber<'_, M> {
                 break;
             }
             let blocks = self.start_in_turn(rounds, &comparison.load)?;
+            if rounds.in_force.not_applied.is_some() {
+                break;
+            }
             rounds.add(blocks, start);
             longest_ns = longest_ns.max(self.meter.now_ns() - began_ns);
             let more = VISIT_BLOCKS_MIN * (self.left_ns() / longest_ns.max(1)) as usize;
@@ -205,10 +217,11 @@ impl<M: Meter> Climber<'_, M> {
         load: &LoadSpec,
     ) -> Result<Vec<Vec<Measured>>, Trouble> {
         assert!(rounds.arms.iter().all(|one| one.arm.is_none()), "a server lives beside another one's turn");
-        let mut blocks = Vec::new();
+        let (mut blocks, mut read) = (Vec::new(), Vec::new());
         for role in self.order_of(rounds) {
             let Some(at) = self.open_arm(rounds, role, load)? else { continue };
             blocks.push((role, self.blocks_of(&mut rounds.arms[at])?));
+            read.push((role, self.read_of_arm(rounds, role)?));
             let floor = rounds.floor().filter(|_| role == Role::Final);
             let opened = floor.map(|_| self.floor_beside(rounds, at, load)).transpose()?.flatten();
             self.close_arm(&mut rounds.arms[at]);
@@ -218,6 +231,7 @@ impl<M: Meter> Climber<'_, M> {
                 self.close_arm(&mut rounds.arms[floor]);
             }
         }
+        rounds.hold_all(read, "after");
         let place = |role: Role| rounds.at(role).expect("what was measured is an arm");
         blocks.sort_by_key(|(role, _)| place(*role));
         Ok(blocks.into_iter().map(|(_, blocks)| blocks).collect())
@@ -396,7 +410,8 @@ mod tests {
     /// Two arms, without servers.
     fn rounds() -> Rounds<()> {
         let arm = |role| Live::new(&Named { role, name: "x".into(), setting: None });
-        Rounds { arms: vec![arm(Role::Final), arm(Role::Floor)], starts: Vec::new() }
+        let arms = vec![arm(Role::Final), arm(Role::Floor)];
+        Rounds { arms, starts: Vec::new(), in_force: InForce::default() }
     }
 
     #[test]
@@ -468,7 +483,7 @@ mod tests {
         let setting =
             |role: Role| (role != Role::Floor).then(|| climber.standing.with("a", &format!("{role:?}")));
         let arms = roles.iter().map(|role| Live::new(&named(*role, setting(*role)))).collect();
-        Rounds { arms, starts: Vec::new() }
+        Rounds { arms, starts: Vec::new(), in_force: InForce::default() }
     }
 
     /// Two arms share a pair's time, three half as much more; a long block lasts nine times as long.
@@ -559,13 +574,13 @@ mod tests {
     fn the_floor_is_never_before_another_arm() {
         let setting = Some(Setting::default());
         let arms = [named(Role::Floor, None), named(Role::Final, setting)].map(|arm| Live::<()>::new(&arm));
-        let _ = Rounds { arms: arms.into(), starts: Vec::new() }.floor();
+        let _ = Rounds { arms: arms.into(), starts: Vec::new(), in_force: InForce::default() }.floor();
     }
 
     #[test]
     fn where_there_is_no_floor_none_is_found() {
         let arm = Live::<()>::new(&named(Role::Final, Some(Setting::default())));
-        let mut rounds = Rounds { arms: vec![arm], starts: Vec::new() };
+        let mut rounds = Rounds { arms: vec![arm], starts: Vec::new(), in_force: InForce::default() };
         assert_eq!(rounds.floor(), None);
         rounds.arms.push(Live::new(&named(Role::Floor, None)));
         assert_eq!(rounds.floor(), Some(1));

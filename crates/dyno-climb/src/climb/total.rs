@@ -13,6 +13,7 @@ use dyno_record::trial::{Schedule, Stage};
 
 use super::climber::Climber;
 use super::comparison::Comparison;
+use super::in_force::InForce;
 use super::options::ClimbError;
 use super::rules;
 use super::starts::{Live, Named, Rounds};
@@ -38,9 +39,17 @@ impl<M: Meter + Describe> Climber<'_, M> {
         assert!(self.record.total.is_none(), "the whole way is measured once");
         let comparison = self.whole_way();
         let arms = comparison.arms.iter().map(Live::new).collect();
-        let mut rounds = Rounds { arms, starts: Vec::new() };
+        let in_force = InForce { due: self.due_in_total(), ..InForce::default() };
+        let mut rounds = Rounds { arms, starts: Vec::new(), in_force };
         let outcome = self.all_starts(&mut rounds, &comparison);
         self.close_arms(&mut rounds);
+        if let Some(why) = rounds.in_force.not_applied.clone().filter(|_| outcome.is_ok()) {
+            self.missing("total", format!("on its own servers {why}"));
+            return Ok(());
+        }
+        for doubt in &rounds.in_force.doubts {
+            self.record.warnings.push(format!("on the total's servers, against the start, {doubt}"));
+        }
         let comparison = self.as_measured(comparison);
         let is_enough = self.finish(rounds, &comparison);
         match outcome {
@@ -116,7 +125,7 @@ impl<M: Meter + Describe> Climber<'_, M> {
     /// Fills the record with what was measured; false when that is too little.
     fn finish(&mut self, rounds: Rounds<M::Arm>, comparison: &Comparison<Vec<Named>>) -> bool {
         rounds.check();
-        let Rounds { mut arms, starts } = rounds;
+        let Rounds { mut arms, starts, in_force } = rounds;
         let blocks = (0..starts.len()).map(|round| arms.iter().map(|one| one.blocks[round]).collect());
         let blocks: Vec<Vec<_>> = blocks.collect();
         let least = log_of_percent(comparison.rule.worthwhile_percent);
@@ -146,6 +155,7 @@ impl<M: Meter + Describe> Climber<'_, M> {
             starts,
             in_turn: comparison.schedule == Schedule::InTurn,
             by_totals,
+            proof: in_force.into_lines(),
             arms: arms.iter().enumerate().map(|(at, one)| arm_record(one, &levels, at)).collect(),
         });
         true
@@ -158,7 +168,7 @@ impl<M: Meter + Describe> Climber<'_, M> {
         let round = |round: usize| arms.iter().map(|one| one.blocks[round]).collect::<Vec<_>>();
         let rounds: Vec<_> = (0..starts.len()).map(round).collect();
         let lost = Levels::of(&rounds, starts, by_totals).and_then(|levels| levels.ratio(reached, end));
-        let Some(lost) = lost.filter(|lost| lost.log_ratio > lost.half_width && lost.has_spread()) else {
+        let Some(lost) = lost.filter(|lost| lost.ends()[0] > 0.0 && lost.has_spread()) else {
             return;
         };
         let [low, high] = lost.interval_percent();

@@ -309,3 +309,51 @@ fn what_burns_at_once_every_few_seconds_is_not_misread() {
         assert!((read - truth).abs() < 2.5, "{every_s}: {read}");
     }
 }
+
+/// A timer of 0.4 % of a CPU on one side burns for eight servers' turns, and reads as 3 %: more than the change does. Nobody can say
+/// side by side whose work it was, so the interval reaches from all of it to none.
+#[test]
+fn what_burns_a_little_all_the_time_is_no_gain_and_no_loss() {
+    for (when, truth) in [("timer=off", -0.4), ("timer=on", 0.4)] {
+        let plan = ladder(&["timer=on"]);
+        let climbs = over_seeds(40, |seed| {
+            let world = World::new(Weather::Quiet, seed).with(when, Does::Background(0.4));
+            whole(&plan, &options(seed, 120), world)
+        });
+        let attempts: Vec<_> =
+            climbs.iter().map(|climbed| climbed.rung("timer=on").attempt.clone()).collect();
+        let decided = share(&attempts, |attempt| attempt.verdict != V::NoDifference);
+        let held = share(&attempts, |attempt| {
+            attempt.interval_percent.is_some_and(|[low, high]| low <= truth && truth <= high)
+        });
+        let in_turn = share(&climbs, |climbed| in_turn(climbed, "timer=on"));
+        let read = mean(attempts.iter().filter_map(|attempt| attempt.effect_percent));
+        println!(
+            "{when} burns 0.4 %: read {read:.2} %, true {truth} %, in turn {in_turn:.2}, decided {decided:.3}, held {held:.3}"
+        );
+        assert!(decided <= 0.05 && held >= 0.95, "{when}: {decided} {held}");
+    }
+}
+
+/// The same beside a gain that is larger than the doubt: it is kept, confirmed, and the total holds the truth.
+#[test]
+fn a_gain_is_found_beside_what_burns_a_little() {
+    let plan = ladder(&["gain=on"]);
+    let climbs = over_seeds(30, |seed| {
+        let world = World::new(Weather::Quiet, seed)
+            .with("gain=on", Does::Background(0.4))
+            .with("gain=on", Does::Cpu(-10.0));
+        whole(&plan, &options(seed, 120), world)
+    });
+    // A server that burns 0.4 % of the time serves in 99.6 % of it.
+    let truth = 0.9 / 0.996;
+    let kept = share(&climbs, |climbed| climbed.kept("gain=on"));
+    let held = share(&climbs, |climbed| {
+        climbed.record.total.as_ref().is_some_and(|total| {
+            let [low, high] = total.gain.interval;
+            low <= 1.0 / truth && 1.0 / truth <= high
+        })
+    });
+    println!("10 % beside 0.4 % of a CPU: kept {kept:.2}, totals that hold the truth {held:.3}");
+    assert!(kept >= 0.95 && held >= 0.96, "{kept} {held}");
+}

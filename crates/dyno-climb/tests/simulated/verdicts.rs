@@ -600,3 +600,54 @@ fn in_reverse_order_what_needs_a_later_rung_is_tried_after_it() {
     assert_eq!((first.verdict, climbed.verdict("top=on")), (V::NotPossible, V::Kept));
     assert_eq!(first.why, "needs base=on, which no rung before it sets");
 }
+
+/// What a change takes out of the server and gives to another process is no gain of the machine's. Planted fault: only the
+/// server's own clock is asked.
+#[test]
+fn work_that_moved_to_another_process_is_no_gain() {
+    let plan = ladder(&["moved=on", "gain=on"]);
+    // A fifth of 6 µs is saved, and a daemon burns as much.
+    let world = quiet(21)
+        .with("moved=on", Does::Cpu(-20.0))
+        .with("moved=on", Does::Elsewhere(1.2))
+        .with("gain=on", Does::Cpu(-6.0));
+    let climbed = whole(&plan, &options(21, MINUTES), world);
+    assert_eq!(climbed.verdict("moved=on"), V::Reverted, "{}", climbed.why("moved=on"));
+    assert!(climbed.why("moved=on").contains("other processes burn 1."), "{}", climbed.why("moved=on"));
+    let warnings = &climbed.record.warnings;
+    assert!(warnings.iter().any(|warning| warning.starts_with("moved=on: other processes")), "{warnings:?}");
+    assert_eq!(climbed.turned(), ["gain=on"]);
+}
+
+/// A tenth of it is; what others burn on both sides, as much as they do, is nobody's.
+#[test]
+fn what_others_burn_beside_a_gain_is_told_and_what_they_always_burn_is_not() {
+    let plan = ladder(&["log=on", "gain=on"]);
+    let world = quiet(22)
+        .with("", Does::Elsewhere(2.0))
+        .with("log=on", Does::Cpu(-50.0))
+        .with("log=on", Does::Elsewhere(0.8))
+        .with("gain=on", Does::Cpu(-8.0));
+    let climbed = whole(&plan, &options(22, 2 * MINUTES), world);
+    assert_eq!(climbed.turned(), ["gain=on", "log=on"], "{}", climbed.why("log=on"));
+    assert!(climbed.why("log=on").contains("other processes burn 0."), "{}", climbed.why("log=on"));
+    assert!(!climbed.why("gain=on").contains("other processes"), "{}", climbed.why("gain=on"));
+}
+
+/// Planted fault: the total's servers are other ones than those that were proved, and nobody asks them.
+#[test]
+fn the_totals_own_servers_are_proved_and_without_it_there_is_no_total() {
+    let plan = ladder(&["fast=on", "gain=on"]);
+    let world = || quiet(23).with("fast=on", Does::Cpu(-20.0)).with("gain=on", Does::Cpu(-6.0));
+    let climbed = whole(&plan, &options(23, MINUTES), world());
+    let proof = &climbed.record.total.as_ref().unwrap().proof;
+    let holds: Vec<_> =
+        proof.iter().map(|line| (line.when.as_str(), line.side.as_str(), line.holds)).collect();
+    let both = |when| [(when, "a", false), (when, "b", true), (when, "a", false), (when, "b", true)];
+    assert_eq!(holds, [both("before"), both("after")].concat());
+    let lost = whole(&plan, &options(23, MINUTES), world().reading("fast=on", Evidence::NotBesideFloor));
+    assert!(lost.kept("fast=on") && lost.record.total.is_none());
+    let missing = lost.record.not_measured.iter().find(|missing| missing.what == "total").unwrap();
+    assert!(missing.why.starts_with("on its own servers fast=on: not in force"), "{}", missing.why);
+    assert_eq!(lost.turned(), ["fast=on", "gain=on"], "how to come there is told all the same");
+}

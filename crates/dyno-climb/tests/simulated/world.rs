@@ -45,6 +45,8 @@ const SAME_ARM_DEARER: f64 = 0.035;
 /// A block in which work comes in a burst costs twice as much.
 const BURST: f64 = 2.0;
 
+/// In which the kernel counts the CPU time of others.
+const TICK_NS: f64 = 4e6;
 /// What is burnt at once.
 const PULSE_NS: u64 = 100_000_000;
 /// What is left over of a block that was cut short.
@@ -84,6 +86,8 @@ pub(crate) enum Does {
     Cut(f64),
     /// 100 ms burnt at once, every so many seconds, load or not.
     Pulse(f64),
+    /// CPU per request that others burn for it, µs: a log's daemon, a helper. The kernel tells it in ticks.
+    Elsewhere(f64),
     /// What it takes to make such a ground or to take it away where the block before stood on another, seconds: rules that
     /// are loaded, a device that is set.
     Ground(f64),
@@ -100,6 +104,8 @@ pub(crate) enum Evidence {
     Unreadable,
     /// True when read for the first time on a server, later as if it were not in force.
     Fades,
+    /// True as long as no floor lives beside it: in the total it is as if it were not in force.
+    NotBesideFloor,
     /// True on most servers: on every third it is as if it were not in force.
     OnMost,
 }
@@ -152,6 +158,7 @@ pub(crate) struct Arm {
     plans_load: bool,
     wander: f64,
     background: f64,
+    elsewhere_ns: f64,
     cut: f64,
     pulse_ns: f64,
     /// When its last block ended.
@@ -193,6 +200,8 @@ pub(crate) struct World {
     last_arm: Option<u64>,
     /// What the last block stood on.
     ground: Setting,
+    /// What others have burnt and no tick has told yet, ns.
+    untold_ns: f64,
     /// Settings that served blocks, with how many.
     served: BTreeMap<Setting, u64>,
 }
@@ -234,6 +243,7 @@ impl World {
             run: 0,
             last_arm: None,
             ground: Setting::default(),
+            untold_ns: 0.0,
             served: BTreeMap::new(),
         }
     }
@@ -375,6 +385,7 @@ impl World {
             plans_load,
             wander: 0.0,
             background: 0.0,
+            elsewhere_ns: 0.0,
             cut: 0.0,
             pulse_ns: f64::INFINITY,
             last_end_ns: None,
@@ -404,7 +415,7 @@ impl World {
 
     /// What the arm's setting means for it.
     fn resolve(&mut self, arm: &mut Arm) {
-        (arm.background, arm.pulse_ns) = (0.0, f64::INFINITY);
+        (arm.background, arm.elsewhere_ns, arm.pulse_ns) = (0.0, 0.0, f64::INFINITY);
         (arm.rare, arm.ageing, arm.warm_up) = ((0.0, 1.0), 0.0, (0.0, 1.0));
         (arm.cost, arm.tail, arm.rss, arm.bursts) = (arm.instance, 0.0, BASE_RSS.ln(), 0.0);
         for (_, does) in self.effects.iter().filter(|(when, _)| stands(&arm.setting, when)) {
@@ -415,6 +426,7 @@ impl World {
                 Does::Bursts(share) => arm.bursts = *share,
                 Does::Spread(percent) => arm.cost += arm.draw * log_of_percent(*percent),
                 Does::Background(percent) => arm.background += percent / 100.0,
+                Does::Elsewhere(us) => arm.elsewhere_ns += 1e3 * us,
                 Does::Cut(percent) => arm.cut = percent / 100.0,
                 Does::Pulse(seconds) => arm.pulse_ns = seconds * 1e9,
                 Does::Ground(_) => {}
@@ -443,6 +455,14 @@ impl World {
         let age_ns = (self.now_ns - arm.opened_ns) as f64;
         let aged = arm.ageing * age_ns + arm.warm_up.0 * (-age_ns / arm.warm_up.1).exp();
         arm.cost + aged + (sum / f64::from(slices)).ln() - second + same
+    }
+
+    /// What the kernel says that others burnt, in whole ticks.
+    fn told_of_others(&mut self, burnt_ns: f64) -> u64 {
+        self.untold_ns += burnt_ns;
+        let ticks = (self.untold_ns / TICK_NS).floor();
+        self.untold_ns -= ticks * TICK_NS;
+        (ticks * TICK_NS) as u64
     }
 
     fn latencies(&mut self, arm: &Arm, replies: u64, median_ns: f64) -> Histogram {
@@ -519,6 +539,9 @@ impl Meter for World {
             Some(Evidence::Always) => true,
             Some(Evidence::Never) => false,
             Some(Evidence::Fades) => truth && arm.proofs == 1,
+            Some(Evidence::NotBesideFloor) => {
+                truth && !self.live.values().any(|setting| *setting == Setting::default())
+            }
             Some(Evidence::OnMost) => truth && !arm.id.is_multiple_of(3),
             None => truth,
         };
@@ -573,6 +596,7 @@ impl Meter for World {
             cpu_off_ns: (arm.background * idle_ns as f64) as u64 + left_over_ns + pulsed_ns[0],
             p50_ns: (CONNECTIONS * cost_ns) as u64,
             p99_ns: (CONNECTIONS * cost_ns * (LATENCY_SIGMA * P99_Z).exp()) as u64,
+            foreign_ns: self.told_of_others(arm.elsewhere_ns * replies as f64),
             ..Block::default()
         };
         Ok(Measured { block, latencies })

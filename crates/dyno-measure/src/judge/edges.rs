@@ -6,6 +6,7 @@
 
 use super::*;
 use crate::Histogram;
+use crate::Prng;
 use crate::series::{Block, Side};
 
 /// A block of so many ns a reply, of CPU and of time alike.
@@ -21,7 +22,7 @@ fn pairs(costs: impl IntoIterator<Item = u64>) -> Vec<Pair> {
 
 /// What was read, with an error that a quick rule makes this half width of.
 fn read(log_ratio: f64, half_width: f64, n: usize) -> Estimate {
-    Estimate { log_ratio, error: half_width / Rule::QUICK.z, half_width, n }
+    Estimate { log_ratio, error: half_width / Rule::QUICK.z, half_width, n, uncharged: 0.0 }
 }
 
 #[test]
@@ -57,7 +58,7 @@ fn an_interval_that_reaches_zero_answers_nothing_and_one_beyond_it_says_which_si
     assert_eq!(verdict(0.02, 0.02), Verdict::NoDifference, "it reaches zero");
     assert_eq!(verdict(-0.020_1, 0.02), Verdict::Better);
     assert_eq!(verdict(0.020_1, 0.02), Verdict::Worse);
-    let exact = Estimate { log_ratio: -0.5, error: 0.0, half_width: 0.0, n: 30 };
+    let exact = Estimate { log_ratio: -0.5, error: 0.0, half_width: 0.0, n: 30, uncharged: 0.0 };
     assert_eq!(Verdict::of(&exact), Verdict::NoDifference, "without a spread nothing is known");
 }
 
@@ -115,7 +116,7 @@ fn totals_are_called_alike_at_the_last_look_only_except_in_older_records() {
 fn a_trial_is_given_up_below_its_chance_and_not_at_it() {
     // Without an error nothing moves, so that no answer is to be expected; with nothing too small to be worth having it is not
     // called negligible either.
-    let still = Estimate { log_ratio: 0.0, error: 0.0, half_width: 0.0, n: 30 };
+    let still = Estimate { log_ratio: 0.0, error: 0.0, half_width: 0.0, n: 30, uncharged: 0.0 };
     let rule = |least| Rule { worthwhile_percent: 0.0, ..Rule::QUICK.giving_up_below(least) };
     assert_eq!(end(&rule(0.0), 30, &still), None);
     assert_eq!(end(&rule(1e-9), 30, &still), Some(End::Hopeless));
@@ -127,7 +128,10 @@ fn a_trial_is_given_up_below_its_chance_and_not_at_it() {
 #[test]
 fn the_chance_of_an_answer_is_that_of_the_centre_to_come_as_far_as_is_needed() {
     let chance = |log_ratio, n| {
-        chance_of_answer(&Rule::QUICK, &Estimate { log_ratio, error: 0.01, half_width: 0.0, n })
+        chance_of_answer(
+            &Rule::QUICK,
+            &Estimate { log_ratio, error: 0.01, half_width: 0.0, n, uncharged: 0.0 },
+        )
     };
     for log_ratio in [0.015_3, -0.015_3] {
         assert!((chance(log_ratio, 60) - 0.500_205).abs() < 1e-6, "{}", chance(log_ratio, 60));
@@ -318,4 +322,60 @@ fn another_metric_and_a_last_look_are_told_from_as_many_pairs_as_their_basis_ask
         assert_eq!((cut(least - 1), cut(least)), (None, Some(least)), "{basis:?}");
     }
     assert_eq!(next(&noisy(29), &Rule::QUICK, 1), Next::More(None), "no look was taken");
+}
+
+/// Pairs of a thousand requests at 6 µs, B's moved by so many percent inside, and beside them what each side burns outside of its
+/// blocks, and what others burn for each request of it, ns a request.
+fn beside(percent: f64, outside: [u64; 2], others: [u64; 2]) -> Trial {
+    let mut rng = Prng::new(5);
+    let mut block = |cost_ns: f64, side: usize| Block {
+        replies: 1_000,
+        wall_ns: 25_000_000,
+        cpu_in_ns: (1e3 * cost_ns * f64::exp(0.03 * rng.normal())) as u64,
+        cpu_off_ns: 1_000 * outside[side],
+        foreign_ns: 1_000 * others[side],
+        ..Block::default()
+    };
+    let pair = |at: u32| Pair {
+        first: Side::A,
+        instance: at % 4,
+        a: block(6_000.0, 0),
+        b: block(6_000.0 * (1.0 + percent / 100.0), 1),
+    };
+    Trial { pairs: (0..60).map(pair).collect(), ..Trial::new(Metric::CpuPerRequest) }
+}
+
+/// 0.2 µs of 6 are 3.3 %, and no one knows whether a block left them behind or they go on whatever is served. Planted faults: all
+/// of it is charged without a doubt, or none.
+#[test]
+fn what_one_side_burns_outside_of_its_blocks_is_a_doubt_and_what_both_do_is_none() {
+    let told = |percent: f64, outside| {
+        let judged = cut_short(&beside(percent, outside, [0, 0]), &Rule::QUICK, 1).unwrap();
+        (judged.verdict, judged.estimate.interval_percent())
+    };
+    for (outside, truths) in [([200, 0], [-3.2, 0.0]), ([0, 200], [0.0, 3.3])] {
+        let (verdict, [low, high]) = told(0.0, outside);
+        assert_eq!(verdict, Verdict::NoDifference, "{outside:?}");
+        assert!(low < truths[0] && truths[1] < high, "{outside:?}: {low} to {high}");
+    }
+    let (verdict, [low, high]) = told(-10.0, [0, 200]);
+    assert!(verdict == Verdict::Better && low < -9.8 && high > -7.0, "{verdict:?} {low} to {high}");
+    let (_, alike) = told(-5.0, [200, 200]);
+    let (_, none) = told(-5.0, [0, 0]);
+    assert!(alike[1] - alike[0] < none[1] - none[0] + 0.3, "{alike:?} {none:?}");
+    // Older records are judged as they were.
+    let older = Rule { guards: Guards::Points, ..Rule::QUICK };
+    assert_eq!(cut_short(&beside(0.0, [200, 0], [0, 0]), &older, 1).unwrap().verdict, Verdict::Better);
+}
+
+/// A tenth of 6 µs is saved. Planted faults: what others burn on either side is asked of B alone; whatever they burn more refuses.
+#[test]
+fn a_gain_that_others_pay_for_is_refused() {
+    let veto = |others| cut_short(&beside(-10.0, [0, 0], others), &Rule::QUICK, 1).unwrap().veto;
+    assert_eq!([veto([0, 0]), veto([2_000, 2_000]), veto([0, 300]), veto([700, 0])], [None; 4]);
+    let Some(refused @ Veto::Elsewhere { others_ns, saved_ns }) = veto([0, 700]) else { panic!("it moved") };
+    assert!((others_ns - 700.0).abs() < 1.0 && (500.0..700.0).contains(&saved_ns), "{refused:?}");
+    assert_eq!(refused.to_string(), "other processes burn 0.7 µs more for each request, and it saves 0.6");
+    let seconds = Trial { metric: Metric::SecondsPerRequest, ..beside(-10.0, [0, 0], [0, 700]) };
+    assert_eq!(cut_short(&seconds, &Rule::QUICK, 1).and_then(|judged| judged.veto), None, "another measure");
 }

@@ -111,7 +111,8 @@ impl LoadReport {
 /// Opens, loads for the plan's duration, drains, and reports.
 ///
 /// `at_edge` is called when the load starts and when all is drained, `progress` about once a second on the calling
-/// thread. `stop` may become true at any time: before the load starts that is an error, later the run drains for two seconds at most and reports what it has.
+/// thread. `stop` may become true at any time: before the load starts that is an error, later it drains for two seconds at
+/// most and reports what it has.
 ///
 /// # Errors
 /// Before the load starts: see [`OpenError`]. What happens later is in the report.

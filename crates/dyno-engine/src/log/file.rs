@@ -223,7 +223,7 @@ mod tests {
     fn a_log_that_was_moved_away_is_made_again_with_its_permissions() {
         let folder = folder("anew");
         let (path, moved) = (folder.join("log"), folder.join("log.1"));
-        for mode in [0o640, 0o600, 0o666, 0o444] {
+        for mode in [0o444, 0o640, 0o600, 0o666] {
             let old = open(Some(&path)).unwrap();
             std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
             std::fs::rename(&path, &moved).unwrap();

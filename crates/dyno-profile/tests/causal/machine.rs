@@ -56,6 +56,8 @@ pub(crate) struct Program {
     pub(crate) queues: Vec<usize>,
     /// What lies in each of them when all begins.
     pub(crate) items: Vec<usize>,
+    /// Room that a queue must have before who waits for it is woken: a pipe wakes its writer when a page of it is free.
+    pub(crate) wakes_at: usize,
     /// CPU time of all threads together in each tenth of a second, pauses included.
     pub(crate) quota_ns: Option<u64>,
 }
@@ -421,10 +423,12 @@ impl Machine {
                     return self.block(at);
                 }
                 Step::Pop(queue) if self.items[queue] > 0 => {
-                    if let Some(pusher) = self.pushers[queue].pop_front() {
+                    self.items[queue] -= 1;
+                    let has_room = self.program.queues[queue] - self.items[queue] >= self.program.wakes_at;
+                    if let Some(pusher) = self.pushers[queue].front().copied().filter(|_| has_room) {
+                        self.pushers[queue].pop_front();
+                        self.items[queue] += 1;
                         self.wake(at, pusher);
-                    } else {
-                        self.items[queue] -= 1;
                     }
                 }
                 Step::Pop(queue) => {

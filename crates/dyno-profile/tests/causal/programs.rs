@@ -17,6 +17,7 @@ pub(crate) fn program(threads: &[&[Step]], queues: &[usize]) -> Program {
         threads: threads.iter().map(|steps| steps.to_vec()).collect(),
         queues: queues.to_vec(),
         items: Vec::new(),
+        wakes_at: 1,
         quota_ns: None,
     }
 }

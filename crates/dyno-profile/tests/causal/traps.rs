@@ -189,6 +189,45 @@ fn a_backlog_is_no_gain_that_lasts() {
     }
 }
 
+/// Two stages with a queue of so much room between them that are what they are in the long run: full where the producer is
+/// faster by a percentage, empty where the consumer is. Units are counted at either.
+fn two_stages(is_producer_faster: bool, percent: u64, room: usize, counts: usize) -> Program {
+    let fast = 100 * MS / (100 + percent);
+    let [producer, consumer] = if is_producer_faster { [fast, MS] } else { [MS, fast] };
+    let mut stages = [vec![Run(0, producer), Push(0)], vec![Pop(0), Run(1, consumer)]];
+    stages[counts].push(Visit);
+    let items = vec![if is_producer_faster { room } else { 0 }];
+    Program { threads: stages.to_vec(), queues: vec![room], items, wakes_at: 1, quota_ns: None }
+}
+
+/// Planted faults: `by_hand_offs` left out (a consumer that nobody waits for: +13.8 at 25 %); `WAKES_PER_SECOND` beyond all, as
+/// where only wake-ups for each visit count (a pipe wakes its writer once for a page: +50, in the long run 16.7).
+#[test]
+fn a_queue_of_thousands_between_two_stages_is_no_gain_and_no_nothing() {
+    let mut answered = [0, 0];
+    for is_producer_faster in [true, false] {
+        for percent in [5, 20, 100] {
+            for (room, page) in [(20, 1), (500, 1), (5_000, 1), (5_000, 300), (20_000, 1)] {
+                for counts in [0, 1] {
+                    let program =
+                        Program { wakes_at: page, ..two_stages(is_producer_faster, percent, room, counts) };
+                    let slow = usize::from(is_producer_faster);
+                    let most = 100.0 - 1e4 / (100 + percent) as f64;
+                    let long_run =
+                        |site, speedup| if site == slow { f64::from(speedup).min(most) } else { 0.0 };
+                    let what =
+                        format!("producer {is_producer_faster}, {percent} %, {room}, {page}, at {counts}");
+                    let record = profiled(&program, 2, NOISY, 60, room as u64);
+                    assert_not_wrong(&what, &program, &record, &long_run);
+                    let claims = record.sites.iter().filter(|one| one.verdict != Verdict::NotMeasurable);
+                    answered[usize::from(room > 20)] += claims.count();
+                }
+            }
+        }
+    }
+    println!("answers of 24 about a queue of 20, and of 96 about longer ones: {answered:?}");
+}
+
 /// Planted fault: the control, and threads that never wait and do not run, left out: contention of half of the time.
 #[test]
 fn a_quota_that_pauses_use_up_is_no_contention() {

@@ -3,7 +3,8 @@
 //! to do (an open load, a limit that lets what was missed be fetched later), and in such windows it shows how fast it can
 //! work off what it has missed, which nobody waits for otherwise. Who is asked by as many clients as ever
 //! has no more of it than that. One that looks for work in a loop is never seen to wait: it does more in such windows than
-//! it did before the first pause. Pure.
+//! it did before the first pause. Work may lie between two of its own threads as well: those that waited for each other before
+//! the first pause, and no longer do, or never did, and now do. Pure.
 
 use dyno_measure::stats;
 use dyno_measure::student::chance;
@@ -40,6 +41,8 @@ pub(super) enum Backlog {
     Waits([f64; 2]),
     /// Visits per second.
     Pace([f64; 2]),
+    /// Waits of threads for each other per visit.
+    HandsOn([f64; 2]),
 }
 
 /// Windows before the first pause against those without pauses since; `None` where they are alike, or too few.
@@ -48,7 +51,18 @@ pub(super) fn backlog<'w>(
     since: impl Iterator<Item = &'w Window>,
 ) -> Option<Backlog> {
     let (before, since): (Vec<&Window>, Vec<&Window>) = (before.collect(), since.collect());
-    by_waits(&before, &since).or_else(|| by_pace(&before, &since))
+    by_waits(&before, &since).or_else(|| by_pace(&before, &since)).or_else(|| by_hand_offs(&before, &since))
+}
+
+/// Threads that waited for each other before the first pause and no longer do so between pauses have a queue between them that
+/// pauses have filled or drained: neither side of it is waited for until that is made up for. Those that did not and now do have
+/// had one that is used up, or full, by now.
+fn by_hand_offs(before: &[&Window], since: &[&Window]) -> Option<Backlog> {
+    let [before, since] = [before, since].map(|windows| Waits::of(windows, |window| window.inner_wakes));
+    let (before, since) = (before?, since?);
+    let hands_on = [&before, &since].iter().any(|waits| waits.per_second >= HAND_OFFS_PER_SECOND);
+    let is_other = since.is_less_than(&before) || before.is_less_than(&since);
+    (hands_on && is_other).then_some(Backlog::HandsOn([before.per_visit.mean, since.per_visit.mean]))
 }
 
 /// What is faster than it was before it was disturbed works off what came in meanwhile, or has become another program: in all
@@ -85,38 +99,43 @@ fn periods_ns(windows: &[&Window]) -> Vec<f64> {
 }
 
 fn by_waits(before: &[&Window], since: &[&Window]) -> Option<Backlog> {
-    let (before, since) = (Waits::of(before)?, Waits::of(since)?);
-    let (a, b) = (&before.per_visit, &since.per_visit);
-    let variance = |mean: &Mean| mean.sd.max(SPREAD_MIN * a.mean).powi(2) / mean.n as f64;
-    let error = (variance(a) + variance(b)).sqrt();
-    // Of the fewer of them, which vary by themselves.
-    let freedom = a.n.min(b.n) as f64 - 1.0;
-    // Who becomes faster by himself waits more rarely per visit, and as often per second for what is no work.
-    let is_less = b.mean <= LEFT_MAX * a.mean
-        && since.per_second <= LEFT_MAX * before.per_second
-        && chance((a.mean - b.mean) / error, freedom) < CHANCE_MAX;
-    let waits = a.mean >= OUTER_WAKES_PER_VISIT || before.per_second >= OUTER_WAKES_PER_SECOND;
-    (waits && is_less).then_some(Backlog::Waits([a.mean, b.mean]))
+    let [before, since] = [before, since].map(|windows| Waits::of(windows, |window| window.outer_wakes));
+    let (before, since) = (before?, since?);
+    let waits = before.per_visit.mean >= OUTER_WAKES_PER_VISIT || before.per_second >= OUTER_WAKES_PER_SECOND;
+    (waits && since.is_less_than(&before))
+        .then_some(Backlog::Waits([before.per_visit.mean, since.per_visit.mean]))
 }
 
-/// Waits for something outside in windows that count.
+/// Waits of one kind in windows that count.
 struct Waits {
     per_visit: Mean,
     per_second: f64,
 }
 
 impl Waits {
-    fn of(windows: &[&Window]) -> Option<Waits> {
+    fn of(windows: &[&Window], of: fn(&Window) -> u64) -> Option<Waits> {
         let counts =
             windows.iter().filter(|window| window.visits >= VISITS_MIN && excluded(window).is_none());
         let (mut each, mut waits, mut ns) = (Vec::new(), 0, 0);
         for window in counts {
-            each.push(window.outer_wakes as f64 / window.visits as f64);
-            waits += window.outer_wakes;
+            each.push(of(window) as f64 / window.visits as f64);
+            waits += of(window);
             ns += window.length_ns;
         }
         let per_second = 1e9 * waits as f64 / ns.max(1) as f64;
         Some(Waits { per_visit: Mean::of(&each)?, per_second })
+    }
+
+    /// Who becomes faster by himself waits more rarely per visit, and as often per second for what is no work.
+    fn is_less_than(&self, before: &Waits) -> bool {
+        let (a, b) = (&before.per_visit, &self.per_visit);
+        let variance = |mean: &Mean| mean.sd.max(SPREAD_MIN * a.mean).powi(2) / mean.n as f64;
+        let error = (variance(a) + variance(b)).sqrt();
+        // Of the fewer of them, which vary by themselves.
+        let freedom = a.n.min(b.n) as f64 - 1.0;
+        b.mean <= LEFT_MAX * a.mean
+            && self.per_second <= LEFT_MAX * before.per_second
+            && chance((a.mean - b.mean) / error, freedom) < CHANCE_MAX
     }
 }
 
@@ -157,6 +176,26 @@ mod tests {
         assert_eq!(backlog(one.iter(), windows(&[0; 5]).iter()), None, "a visit is no measure");
     }
 
+    /// Planted faults: `by_hand_offs` left out; what is rarer alone counts; however rarely they waited.
+    #[test]
+    fn threads_that_no_longer_wait_for_each_other_have_a_queue_between_them() {
+        let windows = |wakes: &[u64]| {
+            let plain = windows(&vec![0; wakes.len()]);
+            let long = |(one, inner_wakes): (Window, &u64)| Window {
+                inner_wakes: *inner_wakes,
+                length_ns: 100_000_000,
+                ..one
+            };
+            plain.into_iter().zip(wakes).map(long).collect::<Vec<_>>()
+        };
+        let found = |before: &[u64], since: &[u64]| backlog(windows(before).iter(), windows(since).iter());
+        assert_eq!(found(&[10; 6], &[0, 1, 0, 2, 0, 0, 0, 1]), Some(Backlog::HandsOn([1.0, 0.05])));
+        assert!(matches!(found(&[0; 6], &[9, 10, 8, 10, 9, 10]), Some(Backlog::HandsOn(_))), "used up");
+        assert_eq!(found(&[10; 6], &[9, 10, 10, 10, 9, 10]), None, "as ever");
+        assert_eq!(found(&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[0; 20]), None, "hardly ever");
+        assert_eq!(found(&[10, 2, 9, 0, 8, 1], &[4, 9, 0, 1, 10, 0]), None, "they differ among themselves");
+    }
+
     /// Planted faults: no `FASTER_MIN`; slower is taken for faster; what drifts is taken for certain.
     #[test]
     fn who_is_faster_than_before_the_first_pause_works_something_off() {
@@ -186,9 +225,10 @@ mod tests {
             None,
             "so are three of many"
         );
-        let mut queue = windows(&[10_000; 8]);
-        queue.iter_mut().for_each(|window| window.inner_wakes = 1);
-        let faster = windows(&[9_000; 20]);
+        let with_queue = |periods: &[u64], inner_wakes| {
+            windows(periods).into_iter().map(|one| Window { inner_wakes, ..one }).collect::<Vec<_>>()
+        };
+        let [queue, faster] = [with_queue(&[10_000; 8], 1), with_queue(&[9_000; 20], 1)];
         assert_eq!(backlog(queue.iter(), faster.iter()), None, "a queue of its own");
         let [fast, slow] = [[9_000, 10_500, 9_200, 10_300], [10_400, 9_400, 10_600, 9_300]];
         assert_eq!(found(&slow, &fast), None, "they differ among themselves");

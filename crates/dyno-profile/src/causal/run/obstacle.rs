@@ -5,6 +5,7 @@ use super::backlog::Backlog;
 use super::case::Case;
 use super::control::{Rest, filled_in_words};
 use super::schedule::ROUNDS_MIN;
+use super::whole::Behind;
 
 /// Pauses due at windows' ends, of all that was inserted, from which on the correction for them is guesswork.
 const UNPAID_PERCENT_MAX: f64 = 10.0;
@@ -58,6 +59,11 @@ fn outside(case: &Case<'_>) -> Option<String> {
         Some(Backlog::Pace([before, since])) => {
             return Some(format!(
                 "it may be paced from outside: {before:.1} visits a second before the first pause, and {since:.1} between pauses, as of what works off what came in during them (or what becomes faster by itself: try again later)"
+            ));
+        }
+        Some(Backlog::HandsOn([before, since])) => {
+            return Some(format!(
+                "works off a backlog: before the first pause its threads wait for each other {before:.2} times a visit, and {since:.2} times between pauses: a queue between them fills or drains for longer than can be waited for"
             ));
         }
         None => {}
@@ -168,9 +174,10 @@ fn biased(case: &Case<'_>) -> Option<String> {
             credibility.unpaid_percent
         ));
     }
-    if let Some(behind) = case.behind.filter(|behind| behind.lives_on_backlog) {
+    let is_less = |behind: &Behind| behind.lives_on_backlog && behind.fell_percent > 0.0;
+    if let Some(behind) = case.behind.filter(is_less) {
         return Some(format!(
-            "other threads did {:.0} % less for each visit while it was faster, and were not waited for: visits lived on a backlog between them, and what follows when it is used up was not seen",
+            "works off a backlog: other threads did {:.0} % less for each visit while it was faster, and were not waited for: visits lived on a backlog between them, and what follows when it is used up was not seen",
             behind.fell_percent
         ));
     }

@@ -187,10 +187,20 @@ fn unproved(case: &Case<'_>, point: &Point) -> Option<String> {
 
 /// Said where others did less for each visit than they do without pauses, and nothing shows that they are waited for.
 fn lasts(case: &Case<'_>) -> String {
-    case.behind.map_or_else(String::new, |behind| {
+    case.behind.filter(|behind| behind.fell_percent > 0.0).map_or_else(String::new, |behind| {
         format!(
             "; other threads did {:.0} % less for each visit meanwhile: if visits need what they do, it lasts no longer than what was done before",
             behind.fell_percent
+        )
+    })
+}
+
+/// Said where more was done for each visit, and nothing shows that anybody waits for it.
+fn works_ahead(case: &Case<'_>) -> String {
+    case.behind.filter(|behind| behind.fell_percent < 0.0).map_or_else(String::new, |behind| {
+        format!(
+            "; {:.0} % more was done for each visit meanwhile: if visits need that, it is waited for when what was done before is used up",
+            -behind.fell_percent
         )
     })
 }
@@ -280,7 +290,13 @@ fn neither(case: &Case<'_>, slope: Slope, greatest: &Point) -> (Verdict, String)
                 format!("{said}, but {}: an effect may be hidden", pays_late(case)),
             );
         }
-        return (Verdict::NoEffect, format!("{said}{}", lasts(case)));
+        if case.behind.is_some_and(|behind| behind.lives_on_backlog) {
+            return (
+                Verdict::NotMeasurable,
+                format!("{said}, but it works off a backlog, or fills one{}", works_ahead(case)),
+            );
+        }
+        return (Verdict::NoEffect, format!("{said}{}{}", lasts(case), works_ahead(case)));
     }
     (Verdict::NotMeasurable, too_wide(case.credibility, greatest))
 }

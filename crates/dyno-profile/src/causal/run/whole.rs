@@ -26,9 +26,13 @@ const DROPPED_MORE: f64 = 0.2;
 /// Least fall of the work for each visit that is one, and how often chance alone may give it.
 const FALL_MIN: f64 = 0.05;
 const FALL_CHANCE_MAX: f64 = 0.001;
-/// Wake-ups for each visit from which on threads wait for each other, and the part of them that is left when they do not.
-const WAKES_MIN: f64 = 0.05;
+/// Wake-ups of each other per visit from which on visits are tied to them, and the part of them that is left when they are not.
+const WAKES_TIED: f64 = 0.05;
 const WAKES_LEFT_MAX: f64 = 0.5;
+/// Wake-ups of each other per second, and of a whole run, from which on threads hand on work at all: a pipe wakes its writer
+/// once for a page of it, and that may last for seconds.
+const WAKES_PER_SECOND: f64 = 0.1;
+const WAKES_MIN: u64 = 3;
 
 /// Share of the time that lies outside of first and last visits and should not, percent; `None` of few windows. Where others
 /// had the CPUs, they made the holes.
@@ -126,18 +130,18 @@ pub(super) fn met_otherwise(measured: &[Measured], level: u32) -> f64 {
     if own > 0.0 { (1.0 - all / own).abs().min(1.0) } else { 0.0 }
 }
 
-/// Work that other threads do for each visit, and did not while they paused.
+/// Work that is done for each visit, and was not while others paused, or was done beforehand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Behind {
-    /// How much less it was.
+    /// How much less it was; more, where the site did more than visits took.
     pub(super) fell_percent: f64,
-    /// Without delays they wait for each other, and with them hardly: what lies between them is used up.
+    /// Threads hand on work to each other, and visits were not tied to it: what lies between them is used up, or filled.
     pub(super) lives_on_backlog: bool,
 }
 
-/// Whether less is done for each visit while a site is faster than the target does without delays: work that belongs to a
-/// visit does not become less by pauses. The greatest level shows it best, also where its figure is biased: work is
-/// counted, not time. `plain` are all windows without delays.
+/// Whether less, or more, is done for each visit while a site is faster than the target does without delays: work that
+/// belongs to a visit does not become less by pauses, nor more. The greatest level shows it best, also where its figure is
+/// biased: work is counted, not time. `plain` are all windows without delays.
 pub(super) fn behind<'w>(measured: &[Measured], plain: impl Iterator<Item = &'w Window>) -> Option<Behind> {
     let counts = |one: &&Measured| matches!(one.excluded, None | Some(Excluded::Outlier));
     let level = |one: &Measured| match one.treatment {
@@ -154,17 +158,30 @@ pub(super) fn behind<'w>(measured: &[Measured], plain: impl Iterator<Item = &'w 
     };
     let mean = Mean::of(&faster().filter_map(rest).collect::<Vec<_>>())?;
     let fell = -mean.mean.exp_m1();
-    let wakes = |window: &Window| window.inner_wakes as f64 / window.visits.max(1) as f64;
+    let all = || measured.iter().filter(|one| !one.is_null()).map(|one| &one.window);
+    let plain: Vec<&Window> = plain.collect();
+    let hands_on = hands_on(plain.iter().copied().chain(all()));
+    let lives_on_backlog = hands_on && !is_tied(&plain, faster().map(|one| &one.window));
+    let behind = Behind { fell_percent: 100.0 * fell, lives_on_backlog };
+    (fell.abs() >= FALL_MIN && mean.p < FALL_CHANCE_MAX).then_some(behind)
+}
+
+/// Whether threads of the target wake each other for what may be work.
+fn hands_on<'w>(windows: impl Iterator<Item = &'w Window>) -> bool {
+    let (wakes, ns) =
+        windows.fold((0, 0), |(wakes, ns), window| (wakes + window.inner_wakes, ns + window.length_ns));
+    wakes >= WAKES_MIN && 1e9 * wakes as f64 >= WAKES_PER_SECOND * ns as f64
+}
+
+/// Whether visits of the faster windows are tied to hand-offs as they are without delays.
+fn is_tied<'w>(plain: &[&Window], faster: impl Iterator<Item = &'w Window>) -> bool {
+    let per_visit = |wakes: u64, visits: u64| wakes as f64 / visits.max(1) as f64;
     // A queue that was full once, and is not any more, is there all the same.
-    let before = plain.map(wakes).fold(0.0, f64::max);
-    let (meanwhile, visits) = faster()
-        .fold((0, 0), |(wakes, visits), one| (wakes + one.window.inner_wakes, visits + one.window.visits));
-    let meanwhile = meanwhile as f64 / visits.max(1) as f64;
-    let behind = Behind {
-        fell_percent: 100.0 * fell,
-        lives_on_backlog: before >= WAKES_MIN && meanwhile < WAKES_LEFT_MAX * before,
-    };
-    (fell >= FALL_MIN && mean.p < FALL_CHANCE_MAX).then_some(behind)
+    let of_plain = plain.iter().map(|window| per_visit(window.inner_wakes, window.visits));
+    let before = of_plain.fold(0.0, f64::max);
+    let (wakes, visits) =
+        faster.fold((0, 0), |(wakes, visits), one| (wakes + one.inner_wakes, visits + one.visits));
+    before >= WAKES_TIED && per_visit(wakes, visits) >= WAKES_LEFT_MAX * before
 }
 
 /// What the target computed for each visit, without its pauses, as a logarithm. Pauses of those who take part are counted
@@ -248,6 +265,13 @@ mod tests {
         );
     }
 
+    /// What was done without delays was done with them.
+    fn swapped(one: Measured) -> Measured {
+        let treatment = if one.is_null() { Treatment::SpeedUp(50) } else { Treatment::Nothing };
+        Measured { treatment, ..one }
+    }
+
+    /// Planted faults: `WAKES_PER_SECOND` beyond all; less alone counts (`fell >= FALL_MIN`); nothing is tied.
     #[test]
     fn work_that_falls_behind_is_a_backlog_where_threads_waited_for_each_other_before() {
         let rounds = |wakes: u64| -> Vec<Measured> {
@@ -271,6 +295,13 @@ mod tests {
         let found = behind(&measured).expect("a fifth is missing");
         assert!(found.lives_on_backlog && (found.fell_percent - 23.0).abs() < 1.0, "{found:?}");
         assert!(!behind(&rounds(0)).expect("here too").lives_on_backlog, "nobody ever waited");
+        assert!(
+            behind(&rounds(1)).expect("here too").lives_on_backlog,
+            "a pipe wakes its writer once for many"
+        );
+        let mut tied = rounds(100);
+        tied.iter_mut().for_each(|one| one.window.inner_wakes = 100);
+        assert!(!behind(&tied).expect("here too").lives_on_backlog, "others have nothing to do with visits");
         // Smaller levels, at which hardly anything is missing, hide nothing.
         let little = |one: &Measured| {
             tried(
@@ -281,6 +312,9 @@ mod tests {
         };
         measured.extend(rounds(100).iter().filter(|one| one.is_null()).map(little));
         assert_eq!(behind(&measured), Some(found));
+        let ahead: Vec<Measured> = rounds(100).into_iter().map(swapped).collect();
+        let found = behind(&ahead).expect("more is done");
+        assert!(found.lives_on_backlog && found.fell_percent < -20.0, "{found:?}");
         measured.retain(|one| one.is_null());
         assert_eq!(behind(&measured), None, "nothing was tried");
     }

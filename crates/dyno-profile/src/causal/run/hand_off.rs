@@ -20,10 +20,21 @@ const POINTS_MAX: f64 = 100.0;
 /// does as much less: the server hardly ever sleeps, and one wake-up brings many requests. Of hand-offs among the target's
 /// own threads that is not so, however many units of work one of them is counted as: a lock is as long as its turn.
 const PARTNER_WAKES_PER_VISIT: f64 = 0.1;
+/// CPU time of a target, percent of one CPU, below which none of its threads works all of the time: it takes turns with its
+/// client, and a turn is one hand-off, however many units it is counted as.
+const WORKS_ALWAYS_PERCENT: f64 = 80.0;
+
+/// The part of a client's wake-ups that hand on.
+fn partner_weight(seen: &Credibility, per_second: f64) -> f64 {
+    if seen.target_cpu_percent < WORKS_ALWAYS_PERCENT {
+        return 1.0;
+    }
+    (seen.partner_wakes / (PARTNER_WAKES_PER_VISIT * per_second.max(1.0))).min(1.0)
+}
 
 /// A level's pause over the run between two hand-offs; nought where there are none.
 fn pause_of_run(level: u32, seen: &Credibility, per_second: f64) -> f64 {
-    let weight = (seen.partner_wakes / (PARTNER_WAKES_PER_VISIT * per_second.max(1.0))).min(1.0);
+    let weight = partner_weight(seen, per_second);
     let wakes = seen.inner_wakes - seen.partner_wakes * (1.0 - weight);
     if wakes <= 0.0 {
         return 0.0;
@@ -79,6 +90,7 @@ pub(super) fn allowed(point: &Point, seen: &Credibility, per_second: f64, more_p
 mod tests {
     use super::*;
 
+    /// Planted fault: `WORKS_ALWAYS_PERCENT` of nought: turns of a thousand units are no hand-offs.
     #[test]
     fn short_hand_offs_leave_only_short_pauses_however_many_units_a_turn_is_counted_as() {
         let of = |run: f64, wakes: f64| Credibility {
@@ -97,11 +109,17 @@ mod tests {
         let many_units = of(60.0, 1_000.0);
         assert_eq!(unbiased(&many_units, 50_000.0), [false; 3]);
         // A server that works all of the time, woken once for fifty requests, for ten, and for each.
-        let client = Credibility { partner_wakes: 1_000.0, ..of(1_000.0, 1_000.0) };
+        let client =
+            Credibility { partner_wakes: 1_000.0, target_cpu_percent: 100.0, ..of(1_000.0, 1_000.0) };
         assert_eq!(unbiased(&client, 50_000.0), [true; 3]);
         assert!((allowance(50, &client, 50_000.0) - EXACT_POINTS - 3.0).abs() < 1e-9);
         assert_eq!(unbiased(&client, 10_000.0), [true, false, false]);
         assert_eq!(unbiased(&client, 1_000.0), [true, false, false]);
+        // One that works half of the time, woken once for a thousand.
+        let turns = Credibility { target_cpu_percent: 50.0, ..of(500.0, 1_000.0) };
+        let turns = Credibility { partner_wakes: 1_000.0, ..turns };
+        assert_eq!(unbiased(&turns, 1e6), [false; 3]);
+        assert!((allowance(10, &turns, 1e6) - EXACT_POINTS - 6.0).abs() < 1e-9);
         let measured = Credibility { interrupt_us: Some(20.0), period_us: 1_000.0, ..Credibility::default() };
         assert_eq!(points(&measured, 50_000.0), [0.2, 0.5, 1.0]);
         let point = Point { speedup_percent: 10, interval_percent: [1.0, 2.0], ..Point::default() };

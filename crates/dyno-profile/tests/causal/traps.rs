@@ -142,6 +142,33 @@ fn what_is_paced_and_hardly_rests_is_never_told_that_it_gains() {
     }
 }
 
+/// Planted fault: the control left out (`Control::wants_more` that says no).
+#[test]
+fn who_works_any_part_of_each_tick_of_a_clock_is_never_told_that_anything_helps() {
+    let paces = [Until as fn(u64) -> Step, Arrival, Every, Look];
+    for (at, period) in [1, 2, 5, 10, 20, 33, 50].into_iter().enumerate() {
+        for percent in [5, 10, 20, 40, 60, 80] {
+            for threads in [1, 2] {
+                let pace = paces[(at + percent as usize / 5) % paces.len()];
+                let one = |site| {
+                    let mut steps = vec![pace(period * MS)];
+                    steps.extend([Run(site, period * percent * 10 * US / 4)].repeat(4));
+                    steps.push(Visit);
+                    steps
+                };
+                let program = Program { threads: (0..threads).map(one).collect(), ..program(&[], &[]) };
+                let noise = if percent % 20 == 0 { NOISY } else { QUIET };
+                let record = profiled(&program, threads, noise, 60, percent);
+                for judged in &record.sites {
+                    let what = format!("{:?} {percent} %, {threads} threads", pace(period));
+                    assert_ne!(judged.verdict, Verdict::Helps, "{what}: {}", judged.reason);
+                    assert_ne!(judged.verdict, Verdict::Hurts, "{what}: {}", judged.reason);
+                }
+            }
+        }
+    }
+}
+
 /// Planted fault: pauses that nobody owes after a sleep: then it looks paced.
 #[test]
 fn a_sleep_of_a_length_is_no_pace_and_what_comes_after_it_is_measured() {

@@ -9,7 +9,7 @@
 use dyno_measure::stats;
 use dyno_measure::student::chance;
 
-use super::mean::Mean;
+use super::mean::{Mean, VALUES_MIN};
 use super::measured::{Effective, excluded};
 use super::seen::{OUTER_WAKES_PER_SECOND, OUTER_WAKES_PER_VISIT};
 use crate::causal::rig::window::Window;
@@ -75,12 +75,10 @@ fn by_pace(before: &[&Window], since: &[&Window]) -> Option<Backlog> {
     {
         return None;
     }
-    let (before, since) = (periods_ns(before), periods_ns(since));
+    let (before, since) = (periods_ns(&long(before, since)), periods_ns(since));
     let (a, b) = (Mean::of(&before)?, Mean::of(&since)?);
     let sd = |mean: &Mean| mean.sd.max(PACE_SPREAD_MIN * mean.mean);
-    let error = (sd(&a).powi(2) / a.n as f64 + sd(&b).powi(2) / b.n as f64).sqrt();
-    let freedom = a.n.min(b.n) as f64 - 1.0;
-    let all_are = a.mean >= FASTER_MIN * b.mean && chance((a.mean - b.mean) / error, freedom) < CHANCE_MAX;
+    let all_are = a.mean >= FASTER_MIN * b.mean && pooled_chance(&a, &b, sd) < CHANCE_MAX;
     let limit = (a.mean - FAR_SIGMAS * sd(&a)).min(a.mean / FASTER_MIN);
     let fast: Vec<f64> = since.into_iter().filter(|period| *period < limit).collect();
     let some_are = fast.len() >= FAST_MIN && fast.len() as f64 >= FAST_SHARE_MIN * b.n as f64;
@@ -90,6 +88,24 @@ fn by_pace(before: &[&Window], since: &[&Window]) -> Option<Backlog> {
         (false, false) => return None,
     };
     Some(Backlog::Pace([a.mean, mean].map(|period| 1e9 / period)))
+}
+
+/// Windows before the first pause that are as long as those since, if there are enough: the first ones, which find out how
+/// long windows must be, have few visits and differ by that alone.
+fn long<'w>(before: &[&'w Window], since: &[&Window]) -> Vec<&'w Window> {
+    let longest_ns = since.iter().map(|window| window.length_ns).max().unwrap_or(0);
+    let long = before.iter().copied().filter(|window| 2 * window.length_ns > longest_ns);
+    let long: Vec<&Window> = long.collect();
+    if long.len() >= VALUES_MIN { long } else { before.to_vec() }
+}
+
+/// How often chance alone makes two means differ by as much, where windows since the first pause are as those before it: then
+/// all of them say how far windows differ, and not the few before it alone.
+fn pooled_chance(a: &Mean, b: &Mean, sd: impl Fn(&Mean) -> f64) -> f64 {
+    let [of_a, of_b] = [a, b].map(|mean| mean.n as f64 - 1.0);
+    let variance = (of_a * sd(a).powi(2) + of_b * sd(b).powi(2)) / (of_a + of_b);
+    let error = (variance * (1.0 / a.n as f64 + 1.0 / b.n as f64)).sqrt();
+    chance((a.mean - b.mean) / error, of_a + of_b)
 }
 
 /// Between two visits, in windows that count.
@@ -196,7 +212,8 @@ mod tests {
         assert_eq!(found(&[10, 2, 9, 0, 8, 1], &[4, 9, 0, 1, 10, 0]), None, "they differ among themselves");
     }
 
-    /// Planted faults: no `FASTER_MIN`; slower is taken for faster; what drifts is taken for certain.
+    /// Planted faults: no `FASTER_MIN`; slower is taken for faster; what drifts is taken for certain; the few windows before the
+    /// first pause alone say how far windows differ; short ones count (`long` that takes all).
     #[test]
     fn who_is_faster_than_before_the_first_pause_works_something_off() {
         let windows = |periods: &[u64]| -> Vec<Window> {
@@ -215,6 +232,11 @@ mod tests {
         assert_eq!(found(&[10_000; 8], &[9_900; 20]), None, "a hundredth is drift");
         assert_eq!(found(&[9_000; 8], &[10_000; 20]), None, "slower");
         assert_eq!(found(&[10_000; 2], &[9_000; 20]), None, "two windows are no measure");
+        assert!(found(&[10_100, 9_900, 10_000], &[9_300, 9_400, 9_500].repeat(5)).is_some(), "three are one");
+        let short = |one: Window| Window { length_ns: 100_000, ..one };
+        let first = windows(&[12_000, 8_000, 9_000]).into_iter().map(short);
+        let before: Vec<Window> = first.chain(windows(&[10_000; 3])).collect();
+        assert!(backlog(before.iter(), windows(&[9_000; 20]).iter()).is_some(), "short ones say nothing");
         let mut since = [10_000; 40];
         since[..3].fill(9_000);
         let Some(Backlog::Pace([_, faster])) = found(&[10_000; 8], &since) else { panic!() };

@@ -15,8 +15,8 @@ use super::standing::{Met, Standing};
 use super::twin_page as page;
 use super::twins::Twin;
 
-/// How long each is asked: less than the profiler takes if nothing is said, so that all of them take less than half an hour.
-const ASKED: &str = "35s";
+/// How long each is asked: less than the profiler takes if nothing is said, so that all of them take no longer than 25 minutes.
+const ASKED: &str = "30s";
 /// Pairs of windows in turns.
 const PAIRS: usize = 8;
 

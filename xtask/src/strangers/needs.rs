@@ -34,19 +34,15 @@ pub(super) const PACKAGES: [Package; 18] = [
 ];
 
 /// What those with twins need, and nothing else that tests do.
-pub(super) const OF_TWINS: [Package; 12] = [
+pub(super) const OF_TWINS: [Package; 8] = [
     program("redis-server", "redis-server", "is met"),
     program("redis-tools", "redis-benchmark", "asks redis"),
     Package { name: "python3", seen: Seen::File("/usr/bin/python3"), reason: "is met" },
     program("php-cli", "php", "is met"),
     program("ruby", "ruby", "is met"),
-    program("pv", "pv", "lets so many bytes through in a second"),
-    program("curl", "curl", "reads nginx's count"),
-    program("nginx", "nginx", "is met"),
-    program("wrk", "wrk", "asks nginx"),
+    program("hey", "hey", "asks PHP so many times in a second"),
     program("golang-go", "go", "builds those in Go"),
     program("gcc", "cc", "links those in Rust"),
-    program("procps", "pgrep", "finds nginx's worker"),
 ];
 
 const fn program(name: &'static str, file: &'static str, reason: &'static str) -> Package {

@@ -14,7 +14,7 @@ use super::program::Program;
 /// Of 95 %.
 const ALPHA: f64 = 0.05;
 /// A program that was stopped finds its pace, before it is counted.
-const SETTLE: Duration = Duration::from_millis(300);
+const SETTLE: Duration = Duration::from_millis(200);
 /// Fewer units in a window than this are too coarse to compare.
 const UNITS_MIN: f64 = 10.0;
 

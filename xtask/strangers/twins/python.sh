@@ -5,12 +5,6 @@
 IFS=+ read -r word first second <<<"$variant"
 count="$work/count"
 case $word in
-    fed)
-        # pv lets so many bytes through in a second.
-        mkfifo "$work/pipe"
-        start bash -c "exec pv -q -L 120m /dev/zero >$work/pipe"
-        start bash -c "exec /usr/bin/python3 $here/work.py fed $count $first $second <$work/pipe"
-        ;;
     quota)
         if [ -d /sys/fs/cgroup/cpu ]; then
             group=/sys/fs/cgroup/cpu/twins$$

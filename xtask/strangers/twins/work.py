@@ -106,16 +106,6 @@ def checkpoint():
         check(first)
 
 
-def fed():
-    """A unit for each megabyte that comes."""
-    while True:
-        if len(sys.stdin.buffer.read(1 << 20)) < 1 << 20:
-            return
-        check(first)
-        hash_it(second)
-        unit_done()
-
-
 def checks():
     check(first)
 
@@ -144,7 +134,5 @@ elif word == "phases":
     phases()
 elif word == "checkpoint":
     checkpoint()
-elif word == "fed":
-    fed()
 else:
     sys.exit("no such word")

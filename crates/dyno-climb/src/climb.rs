@@ -20,6 +20,7 @@ mod off_block;
 mod options;
 mod pairs;
 mod proofs;
+mod prove_arms;
 mod rules;
 mod starts;
 mod step;

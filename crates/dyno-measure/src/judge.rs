@@ -7,16 +7,18 @@
 
 use serde::{Deserialize, Serialize};
 
+mod guards;
 mod outside;
 
-use self::outside::{elsewhere, rested};
+pub use self::guards::{Guards, Veto};
+use self::outside::{elsewhere, uncharged};
 use crate::between::Between;
 pub use crate::estimate::{
     Estimate, PAIRS_MIN, compare_paired, instance_means, ratio_of_totals, trimmed_mean,
 };
 use crate::estimate::{
     calibrated, deviation, error_over_instances, log_of_sums, mean, over_starts, sums, totals_over_starts,
-    widened,
+    trimmed, widened,
 };
 use crate::normal::normal_below;
 use crate::series::{Metric, Pair, TAIL_GROUPS, TAIL_STARTS, Tail, Trial};
@@ -91,28 +93,6 @@ pub struct Rule {
     /// older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hopeless: Option<f64>,
-}
-
-/// What refuses a gain all the same.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Guards {
-    /// A p99 or a memory that reads 10 % more: so older records were judged. Near the line one run refuses what the next
-    /// one keeps.
-    #[default]
-    Points,
-    /// A p99 that is surely more than 10 % longer, and memory that is surely above a limit of the plan. Memory that is within
-    /// it is a price, told and not judged.
-    Margins {
-        /// The plan's limit for one server, bytes.
-        memory_max_bytes: Option<u64>,
-    },
-}
-
-impl Guards {
-    fn are_of_points(&self) -> bool {
-        *self == Self::Points
-    }
 }
 
 /// What the effect is estimated from.
@@ -248,35 +228,6 @@ impl Verdict {
     }
 }
 
-/// Why a change that measured well is refused all the same.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Veto {
-    /// The pooled 99th percentile grew.
-    Tail {
-        /// By this much, in percent.
-        percent: f64,
-    },
-    /// Resident memory grew.
-    Memory {
-        /// By this much, in percent.
-        percent: f64,
-    },
-    /// Other processes surely burn more CPU for each request, and it may be as much as was saved: the work moved.
-    Elsewhere {
-        /// What they burn more, ns for each request.
-        others_ns: f64,
-        /// What the server itself saves, ns for each request.
-        saved_ns: f64,
-    },
-    /// Resident memory is above the plan's limit, with all of its interval.
-    MemoryLimit {
-        /// The limit.
-        limit_bytes: u64,
-        /// What was read, the mean over servers.
-        read_bytes: u64,
-    },
-}
-
 /// An answer, and what it was read from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judgement {
@@ -397,6 +348,23 @@ fn chance_of_answer(rule: &Rule, estimate: &Estimate) -> f64 {
 fn judgement(trial: &Trial, rule: &Rule, estimate: Estimate, basis: Basis, end: End) -> Judgement {
     let veto = veto(trial, rule.guards).or_else(|| elsewhere(trial, rule.guards, &estimate));
     Judgement { verdict: Verdict::of(&estimate), estimate, end, veto, basis }
+}
+
+/// The same estimate with what is not known of CPU that was burnt outside of blocks. All of it is charged to the next block, once for
+/// each time that others had their turn: right for what a block left behind, many times too much for what goes on whatever is
+/// served, of which the block's own share is inside. The truth lies between both readings, and so does the interval.
+fn rested(estimate: Estimate, pairs: &[Pair], metric: Metric, rule: &Rule) -> Estimate {
+    let is_live = rule.basis != Basis::Instances && rule.guards != Guards::Points;
+    if !is_live || metric != Metric::CpuPerRequest {
+        return estimate;
+    }
+    let apart = uncharged(pairs, |pairs| match rule.basis {
+        Basis::Totals => log_of_sums(sums(metric, pairs)),
+        Basis::Pairs | Basis::Instances => {
+            trimmed(&pairs.iter().map(|pair| pair.log_ratio(metric)).collect::<Vec<_>>())
+        }
+    });
+    apart.map_or(estimate, |uncharged| Estimate { uncharged, ..estimate })
 }
 
 fn estimate(metric: Metric, pairs: &[Pair], rule: &Rule, seed: u64) -> Estimate {

@@ -6,11 +6,8 @@
 
 use dyno_record::climb::{ProofLine, Role};
 
-use super::climber::Climber;
 use super::proofs::hold;
-use super::starts::Rounds;
 use crate::dial::Setting;
-use crate::meter::{Meter, Trouble};
 use crate::proof::{Proof, Reading};
 
 /// What a rung must show on servers of the total.
@@ -19,8 +16,8 @@ pub(crate) struct Due {
     /// The rung.
     pub(crate) rung: String,
     pub(crate) proof: Proof,
-    dial: String,
-    value: String,
+    pub(crate) dial: String,
+    pub(crate) value: String,
 }
 
 /// What was read of it.
@@ -42,12 +39,12 @@ impl InForce {
     }
 
     /// What is due on an arm that stands so.
-    fn of<'d>(&'d self, setting: &'d Setting) -> impl Iterator<Item = (usize, &'d Due)> {
+    pub(crate) fn of<'d>(&'d self, setting: &'d Setting) -> impl Iterator<Item = (usize, &'d Due)> {
         self.due.iter().enumerate().filter(|(_, due)| setting.get(&due.dial) == due.value)
     }
 
     /// Holds what was read with a change against what the start read.
-    fn hold(&mut self, role: Role, start: &[Reading], with: &[(usize, Reading)], when: &str) {
+    pub(crate) fn hold(&mut self, role: Role, start: &[Reading], with: &[(usize, Reading)], when: &str) {
         let mut lines = Vec::new();
         for (at, with) in with {
             let due = &self.due[*at];
@@ -66,70 +63,6 @@ impl InForce {
         let kept = &mut self.lines[usize::from(when == "after")];
         if role == Role::Final && (when == "after" || kept.is_empty()) {
             *kept = lines;
-        }
-    }
-}
-
-impl<M: Meter> Climber<'_, M> {
-    /// Proofs of the rungs that stand at the end, or stood before confirmation, and not at the start. What is for a load of its own is
-    /// proved under that.
-    pub(crate) fn due_in_total(&self) -> Vec<Due> {
-        let start = self.plan.start();
-        let mut due = Vec::new();
-        for kept in &self.kept {
-            let rung = self.rung_of(kept.rung);
-            if rung.load.is_some() || start.get(&rung.dial) == rung.to {
-                continue;
-            }
-            due.extend(rung.proofs.iter().map(|proof| Due {
-                rung: rung.id.clone(),
-                proof: proof.clone(),
-                dial: rung.dial.clone(),
-                value: rung.to.clone(),
-            }));
-        }
-        due
-    }
-
-    /// Reads the proofs on all live servers of the total.
-    pub(crate) fn prove_arms(&mut self, rounds: &mut Rounds<M::Arm>, when: &str) -> Result<(), Trouble> {
-        let roles: Vec<Role> = rounds.arms.iter().map(|one| one.is.role).collect();
-        let mut read = Vec::new();
-        for role in roles {
-            read.push((role, self.read_of_arm(rounds, role)?));
-        }
-        rounds.hold_all(read, when);
-        Ok(())
-    }
-
-    /// What a server of this role reads of the proofs: the start of all of them, others of those that are due there.
-    pub(crate) fn read_of_arm(
-        &mut self,
-        rounds: &mut Rounds<M::Arm>,
-        role: Role,
-    ) -> Result<Vec<(usize, Reading)>, Trouble> {
-        let Some(one) = rounds.arms.iter_mut().find(|one| one.is.role == role) else { return Ok(Vec::new()) };
-        let (Some(setting), Some(arm)) = (&one.is.setting, one.arm.as_mut()) else { return Ok(Vec::new()) };
-        let due: Vec<(usize, Proof)> = match role {
-            Role::Naive => rounds.in_force.due.iter().map(|due| due.proof.clone()).enumerate().collect(),
-            _ => rounds.in_force.of(setting).map(|(at, due)| (at, due.proof.clone())).collect(),
-        };
-        due.into_iter().map(|(at, proof)| Ok((at, self.meter.prove(arm, &proof)?))).collect()
-    }
-}
-
-impl<A> Rounds<A> {
-    /// Holds what each arm read against what the start did.
-    pub(crate) fn hold_all(&mut self, read: Vec<(Role, Vec<(usize, Reading)>)>, when: &str) {
-        let start = read.iter().find(|(role, _)| *role == Role::Naive);
-        let Some(start) = start.map(|(_, of_start)| of_start.iter().map(|(_, reading)| reading.clone()))
-        else {
-            return;
-        };
-        let start: Vec<Reading> = start.collect();
-        assert!(start.len() == self.in_force.due.len(), "the start is asked for all that is due");
-        for (role, with) in read.iter().filter(|(role, _)| *role != Role::Naive) {
-            self.in_force.hold(*role, &start, with, when);
         }
     }
 }

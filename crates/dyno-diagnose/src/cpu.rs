@@ -92,7 +92,6 @@ fn one_function(facts: &Facts<'_>, on: &super::facts::OnCpu<'_>) -> Option<Draft
 fn one_call(facts: &Facts<'_>) -> Option<Draft> {
     let (thread, run) = facts.busiest().filter(|(_, run)| *run >= BUSY_MIN)?;
     let call = one_call::of_thread(facts.seen.on_cpu.as_ref()?, thread.tid)?;
-    let sure = if call.share >= ALL_OF_IT { Confidence::Medium } else { Confidence::Low };
     let summary = format!(
         "{} with what it calls is {} of what thread {} ({}) does",
         call.place,
@@ -102,10 +101,10 @@ fn one_call(facts: &Facts<'_>) -> Option<Draft> {
     );
     Some(
         Draft::new(Class::UserHotSpot, call.share * run.min(1.0), summary)
-            .sure(sure)
+            .sure(Confidence::Low)
             .fact(format!("the thread runs {} of the time", percent(run)), run, "share of the time")
             .sign("whether it is asked for more than is needed, who calls it knows")
-            .next("ask it for less, or seldom: an index or a set in place of a search, a key that is made once in place of a comparison each time, growing in place of copying")
+            .next("if more is asked than is needed, ask it for less, or seldom: an index or a set in place of a search, a key that is made once in place of a comparison each time, growing in place of copying")
             .at(Some(call.place)),
     )
 }

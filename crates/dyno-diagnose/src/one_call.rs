@@ -91,10 +91,14 @@ fn is_call(profile: &Profile, frames: &[&Frame], depth: usize) -> bool {
     }
     let above = || frames[depth + 1..].iter().filter(|one| one.origin == Origin::User);
     let in_program = |one: &&&Frame| !is_in_library(profile, one);
+    // The loader's way in is the program's as well: it calls the C library, which calls `main`.
+    let mut outer = frames.iter().rev().filter(|one| one.origin == Origin::User);
+    let begins = outer.next().is_some_and(|one| !is_in_library(profile, one))
+        && outer.next().is_some_and(|one| is_in_library(profile, one));
     below.iter().all(|one| one.origin == Origin::User)
         && (above().any(|one| is_interpreter(one))
             || below.iter().all(|one| is_in_library(profile, one))
-                && above().filter(in_program).count() >= CALLERS_MIN)
+                && above().filter(in_program).count() >= CALLERS_MIN + usize::from(begins))
 }
 
 /// The loop of an interpreter of programs. SQLite's runs a statement, which is what is called.
@@ -191,6 +195,11 @@ mod tests {
         assert_eq!(parts("main;serve;lib:event_base_loop", "handle"), None, "an event loop calls back");
         assert_eq!(parts("main;serve;lib:JavaMain", "jit"), None, "code without a file");
         assert_eq!(parts("main;lib:ruby_run_node", "lib:0x40"), None, "a launcher");
+        assert_eq!(
+            parts("_start;lib:__libc_start_main;main;lib:ruby_run_node", "lib:0x40"),
+            None,
+            "its start"
+        );
         assert_eq!(parts("main;_PyEval_EvalFrameDefault;map_next", "_PyEval_EvalFrameDefault"), None);
         assert!(parts("main;serve;lib:strcoll", "lib:0x40").is_some());
     }

@@ -106,7 +106,7 @@ fn of_sleepers(facts: &Facts<'_>, spare: f64) -> Outcome {
     pool(facts, before_others(draft.sign_if(queued), asked))
 }
 
-/// Sleeps that are shorter than this are ended to look for something: who does it for the time's sake sleeps for longer.
+/// Sleeps longer than this are for the time's sake; shorter ones may be looks, or a fast clock.
 const LOOK_NS_MAX: f64 = 20e6;
 
 /// Threads that do the work sleep for a moment and look again, many times. What comes meanwhile waits for the next look: whether
@@ -115,9 +115,11 @@ fn looks_now_and_then(asleep: &[(u32, &ThreadTime)], spare: f64) -> Option<Draft
     let (_, most) = asleep.iter().max_by_key(|(_, time)| time.run)?;
     let mean_ns = most.sleep as f64 / most.sleeps.max(1) as f64;
     let ms = mean_ns / 1e6;
+    let is_short =
+        |time: &ThreadTime| time.sleeps > 0 && time.sleep as f64 <= LOOK_NS_MAX * time.sleeps as f64;
+    let many = asleep.iter().filter(|(_, time)| is_short(time)).count();
     let summary = format!(
-        "{} of those who do the work sleep for {ms:.1} ms, look, and sleep again: what comes meanwhile waits for the next look",
-        asleep.len()
+        "{many} of those who do the work sleep for {ms:.1} ms again and again: if they look for work in between, what comes meanwhile waits for the next look"
     );
     (most.sleeps > 0 && mean_ns <= LOOK_NS_MAX).then(|| {
         pool_draft(spare, summary)

@@ -170,7 +170,7 @@ impl Wheel {
         }
     }
 
-    // Once a tick. As a part of `advance` it has every turn call that and save registers, 26 instructions.
+    // Once a tick. Inlined into `advance` it makes every turn save registers for it: 26 instructions.
     #[inline(never)]
     fn advance_by(&mut self, entries: &mut impl Entries, passed: u32, expired: &mut Vec<u32>) {
         let first = self.examined;

@@ -89,6 +89,9 @@ pub struct Rule {
     /// What refuses a gain.
     #[serde(default, skip_serializing_if = "Guards::are_of_points")]
     pub guards: Guards,
+    /// Whether CPU outside of blocks is a doubt, and CPU that moved to other processes refuses a gain. Not in older records.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outside: bool,
     /// Chance of an answer by the last look below which a trial ends without one. None: it goes on to the last look, as in
     /// older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,6 +122,7 @@ impl Rule {
         basis: Basis::Pairs,
         between: None,
         guards: Guards::Margins { memory_max_bytes: None },
+        outside: true,
         hopeless: None,
     };
 
@@ -138,6 +142,12 @@ impl Rule {
     #[must_use]
     pub const fn by_instances(self) -> Self {
         Self { basis: Basis::Instances, ..self }
+    }
+
+    /// Whether it asks what lies outside of blocks. Of servers one after another a block's own is charged to it rightly, and their
+    /// starts are counted as others' work.
+    const fn looks_outside(&self) -> bool {
+        self.outside && !matches!(self.basis, Basis::Instances)
     }
 
     /// The same with an interval that pays for what starts differ by, of which this is known.
@@ -346,16 +356,17 @@ fn chance_of_answer(rule: &Rule, estimate: &Estimate) -> f64 {
 }
 
 fn judgement(trial: &Trial, rule: &Rule, estimate: Estimate, basis: Basis, end: End) -> Judgement {
-    let veto = veto(trial, rule.guards).or_else(|| elsewhere(trial, rule.guards, &estimate));
-    Judgement { verdict: Verdict::of(&estimate), estimate, end, veto, basis }
+    let verdict = Verdict::of(&estimate);
+    let may_have_moved = rule.looks_outside() && verdict == Verdict::Better;
+    let moved = || elsewhere(trial, &estimate).filter(|_| may_have_moved);
+    Judgement { verdict, estimate, end, veto: veto(trial, rule.guards).or_else(moved), basis }
 }
 
 /// The same estimate with what is not known of CPU that was burnt outside of blocks. All of it is charged to the next block, once for
 /// each time that others had their turn: right for what a block left behind, many times too much for what goes on whatever is
 /// served, of which the block's own share is inside. The truth lies between both readings, and so does the interval.
 fn rested(estimate: Estimate, pairs: &[Pair], metric: Metric, rule: &Rule) -> Estimate {
-    let is_live = rule.basis != Basis::Instances && rule.guards != Guards::Points;
-    if !is_live || metric != Metric::CpuPerRequest {
+    if !rule.looks_outside() || metric != Metric::CpuPerRequest {
         return estimate;
     }
     let apart = uncharged(pairs, |pairs| match rule.basis {

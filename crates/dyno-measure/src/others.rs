@@ -7,7 +7,7 @@ use crate::series::{Block, Pair};
 use crate::stats::{deviation, mean};
 use crate::student::student;
 
-/// Two-sided normal quantile beyond which a difference is no chance: one in 450.
+/// Two-sided normal quantile beyond which a difference is no chance: one in 900 on the side that refuses.
 const SURE_Z: f64 = 3.06;
 /// Fewest pairs of which their mean is believed.
 const PAIRS_MIN: usize = 20;
@@ -28,10 +28,10 @@ impl Rise {
         self.ns > self.half_width_ns
     }
 
-    /// As much as it may be.
+    /// As little as it may be.
     #[must_use]
-    pub fn high_ns(&self) -> f64 {
-        self.ns + self.half_width_ns
+    pub fn low_ns(&self) -> f64 {
+        self.ns - self.half_width_ns
     }
 }
 
@@ -70,7 +70,7 @@ mod tests {
         assert!(sure(0) <= 2, "{} of 200 by chance", sure(0));
         assert_eq!(sure(2_500), 200);
         let told = rise(&pairs(240, 1_000, 1)).unwrap();
-        assert!((told.ns - 1_000.0).abs() < told.half_width_ns && told.high_ns() < 2_000.0, "{told:?}");
+        assert!((told.ns - 1_000.0).abs() < told.half_width_ns && told.low_ns() > 0.0, "{told:?}");
         assert_eq!(rise(&pairs(19, 5_000, 1)), None);
     }
 
@@ -85,6 +85,6 @@ mod tests {
             })
             .collect();
         let told = rise(&still).unwrap();
-        assert!(!told.is_sure() && told.high_ns() == 0.0);
+        assert!(!told.is_sure() && told.low_ns() == 0.0);
     }
 }

@@ -49,6 +49,13 @@ impl Levels {
         Some(levels)
     }
 
+    /// The same with all CPU outside of blocks charged and no doubt of it: of servers in turn it is their own, and in older records
+    /// it was read so.
+    #[must_use]
+    pub fn all_charged(self) -> Self {
+        Self { inside: self.of_starts.clone(), ..self }
+    }
+
     /// Enough starts for a spread, each with a level of every arm.
     fn check(&self, arms: usize) {
         assert!(self.of_starts.len() >= STARTS_MIN, "{} starts have no spread", self.of_starts.len());
@@ -81,7 +88,8 @@ impl Levels {
     /// ln of an arm's CPU per request in ns. Its interval holds the common-mode noise as well: ratios are surer than levels.
     #[must_use]
     pub fn level(&self, arm: usize) -> Option<Estimate> {
-        self.estimate(|start| start.get(arm).copied())
+        let level = |start: &Vec<f64>| start.get(arm).copied();
+        Some(estimated(&self.of_starts.iter().map(level).collect::<Option<Vec<f64>>>()?, self.rounds))
     }
 
     fn estimate(&self, read: impl Fn(&[f64]) -> Option<f64>) -> Option<Estimate> {

@@ -149,8 +149,8 @@ fn rules() -> Vec<(&'static str, Rule)> {
         ("gives up", quick.giving_up_below(0.05)),
         ("gives up, finer", Rule { worthwhile_percent: 0.25, ..quick.giving_up_below(0.1) }),
         ("a limit", quick.within(Some(21_000_000))),
-        ("points", Rule { guards: Guards::Points, ..quick }),
-        ("points, totals", Rule { guards: Guards::Points, ..quick.by_totals() }),
+        ("points", Rule { guards: Guards::Points, outside: false, ..quick }),
+        ("points, totals", Rule { guards: Guards::Points, outside: false, ..quick.by_totals() }),
         ("once", Rule::once(60, 2.576)),
     ]
 }

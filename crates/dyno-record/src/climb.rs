@@ -533,6 +533,10 @@ pub struct Total {
     /// after another.
     #[serde(default)]
     pub by_totals: bool,
+    /// Whether the intervals of its ratios reach to what they are where CPU outside of blocks is not charged. Not in older records, nor
+    /// where servers were measured one after another.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outside: bool,
     /// Proofs of what was kept, read on the total's own servers: `a` is the start, `b` the end. Empty in older records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proof: Vec<ProofLine>,

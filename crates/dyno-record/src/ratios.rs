@@ -61,6 +61,7 @@ impl Total {
     /// The levels of its arms, from a record's rounds.
     #[must_use]
     pub fn levels(&self, series: &Series) -> Option<Levels> {
-        Levels::of(&series.rounds, &series.round_starts, self.by_totals)
+        let levels = Levels::of(&series.rounds, &series.round_starts, self.by_totals)?;
+        Some(if self.outside { levels } else { levels.all_charged() })
     }
 }

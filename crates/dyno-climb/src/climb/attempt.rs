@@ -8,7 +8,7 @@ use dyno_measure::others::rise;
 use dyno_measure::series::{Metric, Side, Trial};
 use dyno_measure::units::percent_of_log;
 use dyno_record::climb::{Attempt, Figures, RungVerdict};
-use dyno_record::trial::{Schedule, Stage};
+use dyno_record::trial::{Compared, Schedule, Stage};
 
 use super::bench::{Bench, Turns};
 use super::change::Change;
@@ -250,8 +250,10 @@ impl<M: Look> Climber<'_, M> {
         judgement: &Judgement,
         attempt: Attempt,
     ) -> Attempt {
-        let trial = &self.record.series.trials[trial].trial;
-        let is_gain = judgement.verdict == Verdict::Better && trial.metric == Metric::CpuPerRequest;
+        let Compared { trial, schedule, .. } = &self.record.series.trials[trial];
+        let is_gain = judgement.verdict == Verdict::Better
+            && trial.metric == Metric::CpuPerRequest
+            && *schedule != Schedule::InTurn;
         let Some(rise) = rise(&trial.pairs).filter(|rise| is_gain && rise.is_sure()) else { return attempt };
         let words = format!("other processes burn {:.1} µs more for each request with it", rise.ns / 1e3);
         self.record.warnings.push(format!("{}: {words}", rung.id));

@@ -95,8 +95,11 @@ impl Waiting {
 /// decided reads high. `None` when so little is left of it that no number would do.
 fn pairs_to_see_again(attempt: &Attempt) -> Option<usize> {
     let [low, high] = attempt.interval_percent?.map(log_of_percent);
-    let error = (high - low) / 2.0 / Rule::QUICK.z;
-    let effect = f64::midpoint(low, high).abs() - error;
+    // On the side without the doubt of CPU outside of blocks the interval is as wide as its noise; no pairs take that doubt away.
+    let centre = log_of_percent(attempt.effect_percent?);
+    let half = (centre - low).min(high - centre);
+    let error = half / Rule::QUICK.z;
+    let effect = low.abs().min(high.abs()) + half - error;
     let needed = attempt.pairs as f64 * ((CONFIRM_Z + SEEN_AGAIN_Z) * error / effect).powi(2);
     (effect > 0.0).then_some(needed.ceil() as usize)
 }
@@ -538,7 +541,7 @@ fn settings_stand(rung: &Rung, comparison: &Comparison<Sides>) -> bool {
 /// Whether harm that would matter can be excluded: one-sided, once in twenty by chance.
 fn is_harmless(judgement: &Judgement) -> bool {
     let estimate = &judgement.estimate;
-    let worst = estimate.log_ratio + HARMLESS_Z * estimate.error;
+    let worst = estimate.log_ratio + estimate.uncharged.max(0.0) + HARMLESS_Z * estimate.error;
     judgement.veto.is_none()
         && estimate.has_spread()
         && worst < log_of_percent(Rule::QUICK.worthwhile_percent)

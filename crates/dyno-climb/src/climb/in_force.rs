@@ -24,8 +24,11 @@ pub(crate) struct Due {
 #[derive(Debug, Default)]
 pub(crate) struct InForce {
     pub(crate) due: Vec<Due>,
-    /// Of the first servers of start and end before their load, and of the latest after it; of the first that differ.
-    pub(crate) lines: [Vec<ProofLine>; 2],
+    /// Of the first servers of start and end before their load, and of the latest after it; the same of what was reached before
+    /// confirmation, which may become the end.
+    lines: [[Vec<ProofLine>; 2]; 2],
+    /// Arms that are told beside the way and are not what their names say.
+    unproved: Vec<Role>,
     /// Why the total says nothing of what was kept.
     pub(crate) not_applied: Option<String>,
     /// What these servers could not tell, each rung once.
@@ -33,9 +36,21 @@ pub(crate) struct InForce {
 }
 
 impl InForce {
-    /// The lines of the record.
-    pub(crate) fn into_lines(self) -> Vec<ProofLine> {
-        self.lines.into_iter().flatten().collect()
+    /// Nothing is read yet.
+    pub(crate) fn due(due: Vec<Due>) -> Self {
+        Self { due, ..Self::default() }
+    }
+
+    /// The lines of the record, where this is the end.
+    pub(crate) fn into_lines(self, end: Role) -> Vec<ProofLine> {
+        let [of_final, of_reached] = self.lines;
+        let lines = if end == Role::Reached { of_reached } else { of_final };
+        lines.into_iter().flatten().collect()
+    }
+
+    /// Whether nothing was found that is not in force on this arm.
+    pub(crate) fn is_proved(&self, role: Role) -> bool {
+        !self.unproved.contains(&role)
     }
 
     /// What is due on an arm that stands so.
@@ -52,16 +67,31 @@ impl InForce {
             let why = format!("{}: {why}", due.rung);
             let is_doubt = match due.proof.holds(&start[*at], with) {
                 Ok([at_start, _]) => at_start || due.proof.is_relative(),
-                Err(_) => false,
+                // What the start cannot tell says nothing of the end, which must hold by itself.
+                Err(_) => match due.proof.holds(with, with) {
+                    Ok([_, holds]) => holds || due.proof.is_relative(),
+                    Err(_) => false,
+                },
             };
-            match is_doubt {
-                true if self.doubts.contains(&why) => {}
-                true => self.doubts.push(why),
-                false => self.not_applied = self.not_applied.take().or(Some(why)),
+            if !is_doubt && role == Role::Final {
+                self.not_applied = self.not_applied.take().or(Some(why));
+                continue;
+            }
+            if !is_doubt && self.is_proved(role) {
+                self.unproved.push(role);
+            }
+            // Once for each rung: readings differ from start to start.
+            if !self.doubts.iter().any(|told| told.starts_with(&format!("{}: ", due.rung))) {
+                self.doubts.push(why);
             }
         }
-        let kept = &mut self.lines[usize::from(when == "after")];
-        if role == Role::Final && (when == "after" || kept.is_empty()) {
+        let of_role = match role {
+            Role::Final => &mut self.lines[0],
+            Role::Reached => &mut self.lines[1],
+            _ => return,
+        };
+        let kept = &mut of_role[usize::from(when == "after")];
+        if when == "after" || kept.is_empty() {
             *kept = lines;
         }
     }
@@ -77,12 +107,12 @@ mod tests {
     }
 
     /// Why a total is none, and its doubts, where start and end read so many threads.
-    fn held(count: Bound, start: f64, end: Reading) -> (Option<String>, Vec<String>) {
-        let mut in_force = InForce { due: vec![due(count)], ..InForce::default() };
+    fn held(count: Bound, start: Reading, end: Reading) -> (Option<String>, Vec<String>) {
+        let mut in_force = InForce::due(vec![due(count)]);
         for when in ["before", "after", "after"] {
-            in_force.hold(Role::Final, &[Reading::Number(start)], &[(0, end.clone())], when);
+            in_force.hold(Role::Final, std::slice::from_ref(&start), &[(0, end.clone())], when);
         }
-        assert_eq!(in_force.lines.each_ref().map(Vec::len), [2, 2]);
+        assert_eq!(in_force.lines[0].each_ref().map(Vec::len), [2, 2]);
         (in_force.not_applied, in_force.doubts)
     }
 
@@ -91,17 +121,41 @@ mod tests {
     fn what_does_not_hold_at_the_end_ends_the_total_and_what_others_may_hide_is_a_doubt() {
         let number = Reading::Number;
         let no = |why: &str| Some(format!("a=on: {why}"));
-        assert_eq!(held(Bound::AtMost(3.0), 4.0, number(3.0)), (None, vec![]));
+        assert_eq!(held(Bound::AtMost(3.0), number(4.0), number(3.0)), (None, vec![]));
         let not = no("not in force: threads: at most 3, read 5");
-        assert_eq!(held(Bound::AtMost(3.0), 4.0, number(5.0)), (not, vec![]));
-        let gone = held(Bound::AtMost(3.0), 4.0, Reading::CannotTell("gone".into()));
+        assert_eq!(held(Bound::AtMost(3.0), number(4.0), number(5.0)), (not, vec![]));
+        let gone = held(Bound::AtMost(3.0), number(4.0), Reading::CannotTell("gone".into()));
         assert_eq!(gone, (no("cannot be proved: gone"), vec![]));
-        let (none, doubts) = held(Bound::AtMost(3.0), 2.0, number(3.0));
+        let (none, doubts) = held(Bound::AtMost(3.0), number(2.0), number(3.0));
         assert!(none.is_none() && doubts.len() == 1, "{doubts:?}");
-        let (none, doubts) = held(Bound::Rises(1.0), 4.0, number(4.0));
+        let (none, doubts) = held(Bound::Rises(1.0), number(4.0), number(4.0));
         assert!(
             none.is_none() && doubts.len() == 1 && doubts[0].starts_with("a=on: not in force"),
             "{doubts:?}"
         );
+        let blind = || Reading::CannotTell("it forks".into());
+        let (none, doubts) = held(Bound::AtMost(3.0), blind(), number(3.0));
+        assert!(none.is_none() && doubts.len() == 1, "the start is no proof of the end: {doubts:?}");
+        assert!(held(Bound::AtMost(3.0), blind(), number(5.0)).0.is_some());
+    }
+
+    /// Planted faults: an arm beside the way ends the total; its lines are told as the end's; each reading is a doubt of its own.
+    #[test]
+    fn what_does_not_hold_beside_the_way_leaves_that_arm_out_and_a_rung_is_doubted_once() {
+        let mut in_force = InForce::due(vec![due(Bound::AtMost(3.0))]);
+        let [start, end] = [4.0, 3.0].map(Reading::Number);
+        for read in [5.0, 6.0] {
+            let start = [start.clone()];
+            in_force.hold(Role::Final, &start, &[(0, end.clone())], "before");
+            in_force.hold(Role::NaiveWithHeadline, &start, &[(0, Reading::Number(read))], "before");
+            in_force.hold(Role::Reached, &start, &[(0, Reading::Number(read))], "after");
+        }
+        assert_eq!((&in_force.not_applied, in_force.doubts.len()), (&None, 1));
+        let proved =
+            [Role::Final, Role::NaiveWithHeadline, Role::Reached].map(|role| in_force.is_proved(role));
+        assert_eq!(proved, [true, false, false]);
+        let read = |lines: &[ProofLine]| lines.iter().any(|line| line.read == "6");
+        assert_eq!(in_force.lines.each_ref().map(|of_role| read(&of_role.concat())), [false, true]);
+        assert!(!read(&in_force.into_lines(Role::Final)));
     }
 }

@@ -39,7 +39,7 @@ impl<M: Meter + Describe> Climber<'_, M> {
         assert!(self.record.total.is_none(), "the whole way is measured once");
         let comparison = self.whole_way();
         let arms = comparison.arms.iter().map(Live::new).collect();
-        let in_force = InForce { due: self.due_in_total(), ..InForce::default() };
+        let in_force = InForce::due(self.due_in_total());
         let mut rounds = Rounds { arms, starts: Vec::new(), in_force };
         let outcome = self.all_starts(&mut rounds, &comparison);
         self.close_arms(&mut rounds);
@@ -131,11 +131,19 @@ impl<M: Meter + Describe> Climber<'_, M> {
         let least = log_of_percent(comparison.rule.worthwhile_percent);
         let by_totals =
             comparison.rule.basis == Basis::Totals || Levels::show_bursts(&blocks, &starts, least);
-        self.keep_what_was_reached(&mut arms, &starts, by_totals);
+        let outside = comparison.schedule != Schedule::InTurn;
+        let read = |blocks: &[Vec<_>], starts: &[u32]| {
+            let levels = Levels::of(blocks, starts, by_totals)?;
+            Some(if outside { levels } else { levels.all_charged() })
+        };
+        let end = match in_force.is_proved(Role::Reached) {
+            true => self.keep_what_was_reached(&mut arms, read(&blocks, &starts)),
+            false => Role::Final,
+        };
         let roles: Vec<Role> = arms.iter().map(|one| one.is.role).collect();
         let series = &mut self.record.series;
         (series.rounds, series.round_starts) = (blocks, starts);
-        let levels = Levels::of(&series.rounds, &series.round_starts, by_totals);
+        let levels = read(&series.rounds, &series.round_starts);
         let ratios = levels.as_ref().and_then(|levels| Ratios::of(levels, &roles));
         let (Some(levels), Some(ratios)) = (levels, ratios) else { return false };
         assert!(
@@ -146,7 +154,8 @@ impl<M: Meter + Describe> Climber<'_, M> {
         self.warn_of_few_starts(starts);
         self.record.floor = ratios.floor;
         let headline = self.headline(&self.plan.start()).map(|(rung, _)| rung);
-        let without = headline.zip(ratios.without).map(|(rung, gain)| Without { rung, gain });
+        let ratio = ratios.without.filter(|_| in_force.is_proved(Role::NaiveWithHeadline));
+        let without = headline.zip(ratio).map(|(rung, gain)| Without { rung, gain });
         self.record.total = Some(Total {
             reached: self.reached(),
             gain: ratios.gain,
@@ -155,21 +164,20 @@ impl<M: Meter + Describe> Climber<'_, M> {
             starts,
             in_turn: comparison.schedule == Schedule::InTurn,
             by_totals,
-            proof: in_force.into_lines(),
+            outside,
+            proof: in_force.into_lines(end),
             arms: arms.iter().enumerate().map(|(at, one)| arm_record(one, &levels, at)).collect(),
         });
         true
     }
 
-    /// Where the end is surely worse than what was reached before confirmation, that is the end.
-    fn keep_what_was_reached(&mut self, arms: &mut [Live<M::Arm>], starts: &[u32], by_totals: bool) {
+    /// Where the end is surely worse than what was reached before confirmation, that is the end. As what its servers were measured.
+    fn keep_what_was_reached(&mut self, arms: &mut [Live<M::Arm>], levels: Option<Levels>) -> Role {
         let at = |role| arms.iter().position(|one: &Live<M::Arm>| one.is.role == role);
-        let (Some(reached), Some(end)) = (at(Role::Reached), at(Role::Final)) else { return };
-        let round = |round: usize| arms.iter().map(|one| one.blocks[round]).collect::<Vec<_>>();
-        let rounds: Vec<_> = (0..starts.len()).map(round).collect();
-        let lost = Levels::of(&rounds, starts, by_totals).and_then(|levels| levels.ratio(reached, end));
+        let (Some(reached), Some(end)) = (at(Role::Reached), at(Role::Final)) else { return Role::Final };
+        let lost = levels.and_then(|levels| levels.ratio(reached, end));
         let Some(lost) = lost.filter(|lost| lost.ends()[0] > 0.0 && lost.has_spread()) else {
-            return;
+            return Role::Final;
         };
         let [low, high] = lost.interval_percent();
         self.record.warnings.insert(
@@ -179,6 +187,7 @@ impl<M: Meter + Describe> Climber<'_, M> {
         (arms[reached].is.role, arms[end].is.role) = (Role::Final, Role::Reached);
         (arms[reached].is.name, arms[end].is.name) = ("final".into(), "confirmed".into());
         self.standing = arms[reached].is.setting.clone().expect("only the floor has none");
+        Role::Reached
     }
 
     fn warn_of_few_starts(&mut self, starts: usize) {
@@ -428,7 +437,10 @@ mod tests {
                 live(Role::Reached, Some(reached), &costs([3_000, 3_010, 3_000])),
             ];
             let starts: Vec<u32> = (0..15).map(|round| round / 5).collect();
-            climber.keep_what_was_reached(&mut arms, &starts, false);
+            let rounds: Vec<Vec<_>> =
+                (0..15).map(|round| arms.iter().map(|one| one.blocks[round]).collect()).collect();
+            let is_end = climber.keep_what_was_reached(&mut arms, Levels::of(&rounds, &starts, false));
+            assert_eq!(is_end == Role::Reached, arms[2].is.role == Role::Final);
             let roles = arms.iter().map(|one| one.is.role).collect();
             (roles, climber.standing.get("a").to_owned(), climber.record.warnings.len())
         })

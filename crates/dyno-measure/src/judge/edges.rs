@@ -364,18 +364,25 @@ fn what_one_side_burns_outside_of_its_blocks_is_a_doubt_and_what_both_do_is_none
     let (_, none) = told(-5.0, [0, 0]);
     assert!(alike[1] - alike[0] < none[1] - none[0] + 0.3, "{alike:?} {none:?}");
     // Older records are judged as they were.
-    let older = Rule { guards: Guards::Points, ..Rule::QUICK };
+    let older = Rule { outside: false, ..Rule::QUICK };
     assert_eq!(cut_short(&beside(0.0, [200, 0], [0, 0]), &older, 1).unwrap().verdict, Verdict::Better);
 }
 
-/// A tenth of 6 µs is saved. Planted faults: what others burn on either side is asked of B alone; whatever they burn more refuses.
+/// A tenth of 6 µs is saved. Planted faults: what others burn on either side is asked of B alone; whatever they burn more refuses; older records, and servers in turn, are judged by it.
 #[test]
 fn a_gain_that_others_pay_for_is_refused() {
     let veto = |others| cut_short(&beside(-10.0, [0, 0], others), &Rule::QUICK, 1).unwrap().veto;
-    assert_eq!([veto([0, 0]), veto([2_000, 2_000]), veto([0, 300]), veto([700, 0])], [None; 4]);
+    assert_eq!([veto([0, 0]), veto([2_000, 2_000]), veto([0, 200]), veto([700, 0])], [None; 4]);
     let Some(refused @ Veto::Elsewhere { others_ns, saved_ns }) = veto([0, 700]) else { panic!("it moved") };
     assert!((others_ns - 700.0).abs() < 1.0 && (500.0..700.0).contains(&saved_ns), "{refused:?}");
     assert_eq!(refused.to_string(), "other processes burn 0.7 µs more for each request, and it saves 0.6");
+    assert!(veto([0, 400]).is_some(), "more than half of it");
+    for rule in [Rule { outside: false, ..Rule::QUICK }, Rule::QUICK.by_instances()] {
+        let judged = cut_short(&beside(-10.0, [0, 0], [0, 700]), &rule, 1).unwrap();
+        assert_eq!((judged.verdict, judged.veto), (Verdict::Better, None), "{rule:?}");
+    }
+    let none = cut_short(&beside(-0.1, [0, 0], [0, 700]), &Rule::QUICK, 1).unwrap();
+    assert_eq!((none.verdict, none.veto), (Verdict::NoDifference, None), "no gain is refused");
     let seconds = Trial { metric: Metric::SecondsPerRequest, ..beside(-10.0, [0, 0], [0, 700]) };
     assert_eq!(cut_short(&seconds, &Rule::QUICK, 1).and_then(|judged| judged.veto), None, "another measure");
 }

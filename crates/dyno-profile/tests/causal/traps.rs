@@ -252,7 +252,8 @@ fn a_queue_of_thousands_between_two_stages_is_no_gain_and_no_nothing() {
             }
         }
     }
-    println!("answers of 24 about a queue of 20, and of 96 about longer ones: {answered:?}");
+    // Some dozens of items are no such case.
+    assert!(answered[0] > 0, "answers of 24 about a queue of 20, and of 96 about longer ones: {answered:?}");
 }
 
 /// Planted fault: the control, and threads that never wait and do not run, left out: contention of half of the time.

@@ -33,6 +33,9 @@ const VISITS_MIN: u64 = 5;
 
 /// How many times as fast it is since the first pause, from which on it may be working something off: machines drift by less.
 const FASTER_MIN: f64 = 1.015;
+/// The same where there were fewer windows than this before the first pause: a program that warms up is slower at first.
+const FASTER_OF_FEW: f64 = 1.03;
+const BEFORE_FEW: usize = 6;
 
 /// What shows one, before the first pause and in windows without any since then.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -78,7 +81,8 @@ fn by_pace(before: &[&Window], since: &[&Window]) -> Option<Backlog> {
     let (before, since) = (periods_ns(&long(before, since)), periods_ns(since));
     let (a, b) = (Mean::of(&before)?, Mean::of(&since)?);
     let sd = |mean: &Mean| mean.sd.max(PACE_SPREAD_MIN * mean.mean);
-    let all_are = a.mean >= FASTER_MIN * b.mean && pooled_chance(&a, &b, sd) < CHANCE_MAX;
+    let faster = if a.n < BEFORE_FEW { FASTER_OF_FEW } else { FASTER_MIN };
+    let all_are = a.mean >= faster * b.mean && pooled_chance(&a, &b, sd) < CHANCE_MAX;
     let limit = (a.mean - FAR_SIGMAS * sd(&a)).min(a.mean / FASTER_MIN);
     let fast: Vec<f64> = since.into_iter().filter(|period| *period < limit).collect();
     let some_are = fast.len() >= FAST_MIN && fast.len() as f64 >= FAST_SHARE_MIN * b.n as f64;
@@ -94,7 +98,7 @@ fn by_pace(before: &[&Window], since: &[&Window]) -> Option<Backlog> {
 /// long windows must be, have few visits and differ by that alone.
 fn long<'w>(before: &[&'w Window], since: &[&Window]) -> Vec<&'w Window> {
     let longest_ns = since.iter().map(|window| window.length_ns).max().unwrap_or(0);
-    let long = before.iter().copied().filter(|window| 2 * window.length_ns > longest_ns);
+    let long = before.iter().copied().filter(|window| counts(window) && 2 * window.length_ns > longest_ns);
     let long: Vec<&Window> = long.collect();
     if long.len() >= VALUES_MIN { long } else { before.to_vec() }
 }
@@ -108,10 +112,15 @@ fn pooled_chance(a: &Mean, b: &Mean, sd: impl Fn(&Mean) -> f64) -> f64 {
     chance((a.mean - b.mean) / error, of_a + of_b)
 }
 
+/// Whether a window says how often visits come.
+fn counts(window: &Window) -> bool {
+    window.visits >= VISITS_MIN && excluded(window).is_none()
+}
+
 /// Between two visits, in windows that count.
 fn periods_ns(windows: &[&Window]) -> Vec<f64> {
-    let counts = windows.iter().filter(|window| window.visits >= VISITS_MIN && excluded(window).is_none());
-    counts.filter_map(|window| Effective::of(window)).map(|one| one.period_ns).collect()
+    let counted = windows.iter().filter(|window| counts(window));
+    counted.filter_map(|window| Effective::of(window)).map(|one| one.period_ns).collect()
 }
 
 fn by_waits(before: &[&Window], since: &[&Window]) -> Option<Backlog> {
@@ -130,10 +139,8 @@ struct Waits {
 
 impl Waits {
     fn of(windows: &[&Window], of: fn(&Window) -> u64) -> Option<Waits> {
-        let counts =
-            windows.iter().filter(|window| window.visits >= VISITS_MIN && excluded(window).is_none());
         let (mut each, mut waits, mut ns) = (Vec::new(), 0, 0);
-        for window in counts {
+        for window in windows.iter().filter(|window| counts(window)) {
             each.push(of(window) as f64 / window.visits as f64);
             waits += of(window);
             ns += window.length_ns;

@@ -63,7 +63,7 @@ fn outside(case: &Case<'_>) -> Option<String> {
         }
         Some(Backlog::HandsOn([before, since])) => {
             return Some(format!(
-                "works off a backlog: before the first pause its threads wait for each other {before:.2} times a visit, and {since:.2} times between pauses: a queue between them fills or drains for longer than can be waited for"
+                "perhaps it works off a backlog: before the first pause its threads wait for each other {before:.2} times a visit, and {since:.2} times between pauses, as where a queue between them fills or drains for longer than can be waited for (or where a program warms up: try again later)"
             ));
         }
         None => {}

@@ -199,7 +199,7 @@ fn lasts(case: &Case<'_>) -> String {
 fn works_ahead(case: &Case<'_>) -> String {
     case.behind.filter(|behind| behind.fell_percent < 0.0).map_or_else(String::new, |behind| {
         format!(
-            "; {:.0} % more was done for each visit meanwhile: if visits need that, it is waited for when what was done before is used up",
+            "; {:.0} % more work was done for each visit meanwhile: if visits need it, they wait for it once what is in store is used up",
             -behind.fell_percent
         )
     })
@@ -293,7 +293,7 @@ fn neither(case: &Case<'_>, slope: Slope, greatest: &Point) -> (Verdict, String)
         if case.behind.is_some_and(|behind| behind.lives_on_backlog) {
             return (
                 Verdict::NotMeasurable,
-                format!("{said}, but it works off a backlog, or fills one{}", works_ahead(case)),
+                format!("{said}, but a queue fills meanwhile{}", works_ahead(case)),
             );
         }
         return (Verdict::NoEffect, format!("{said}{}{}", lasts(case), works_ahead(case)));

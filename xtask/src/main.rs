@@ -64,7 +64,7 @@ usage: cargo xtask VERB
                     plan: [--time 60s] each, [--keep] what reaches new code, [--input FILE] of a finding once more
   strangers         dyno diagnose on programs that nobody here wrote, against what is known of them: [--only A,B]
                      [--dyno FILE] [--write PAGE] [--keep FOLDER] [--list] [--yes]; a quarter of an hour, as root, not in ci
-                     --causal: dyno causal instead, against twins of programs in which a part is really shorter; half an hour
+                     --causal: dyno causal instead, against twins of programs in which a part is really shorter; some 25 minutes
   slow              thousands of slow clients before dyno serve, by slowhttptest, and good ones beside them:
                     [--connections 4000] [--only heads,bodies,readers] [--dyno FILE] [--write PAGE]
   soak              good, bad and slow clients, changes, rotations, reloads and kills at once, and whether memory stays

@@ -2,11 +2,16 @@
 //!
 //! Each line of `xtask/strangers/truths.tsv` is a program from a distribution or a run-time with a few lines of work, its
 //! setting, and what is wrong with it: known because changing that setting changes its speed. It is started with its load,
-//! diagnosed once, and ended; the first finding is compared with the truth. Not part of CI: it takes some ten minutes. It
-//! installs what is missing when it is allowed to, and else changes nothing outside the target folder but the page of
-//! evidence that it is told to write. With `--causal` it is `dyno causal` that is held against programs' real changes.
+//! diagnosed once, and ended; the first finding is compared with the truth. Not part of CI: it takes a quarter of an hour. With
+//! `--causal` it is `dyno causal` that is held against programs' real changes.
+//!
+//! It writes below the target folder, and the page of evidence that it is told to write. Beyond that it installs what is missing
+//! when it is allowed to; programs with a quota get a cgroup while they run; and those with twins that are built from modules
+//! of Go or crates of Rust fetch these, which stay in the caches of both (`~/go`, `~/.cargo`).
 
 mod causal;
+mod guard;
+mod limits;
 mod needs;
 mod page;
 mod pairs;
@@ -108,9 +113,8 @@ fn meet((folder, scratch): (&Path, &Path), dyno: &Path, truth: Truth, keep: Opti
 fn diagnosis(dyno: &Path, pid: u32, keep: Option<&Path>) -> Result<Vec<Found>, Trouble> {
     let pid = pid.to_string();
     let words = ["diagnose", &pid, "--for", WATCHED, "--json", "--fail-on", "never"];
-    let mut command = std::process::Command::new(dyno);
     let kept = keep.into_iter().flat_map(|path| ["-o".as_ref(), path.as_os_str()]);
-    let text = output(command.args(words).args(kept))?;
+    let text = output(limits::asking(dyno).args(words).args(kept))?;
     let record: serde_json::Value =
         serde_json::from_str(&text).map_err(Trouble::cannot("read a diagnosis"))?;
     let word = |finding: &serde_json::Value, field: &str| {

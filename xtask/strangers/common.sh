@@ -9,9 +9,13 @@ work=$3
 # shellcheck disable=SC2034 # for the script that reads this one
 here=$(cd "$(dirname "$0")" && pwd)
 started=()
+# A cgroup that the script makes: named before it is made, it goes with the program.
+group=
 
 end() {
-    trap - EXIT TERM INT
+    # Once: it may be asked twice, by a hangup and by us.
+    trap - EXIT
+    trap : TERM INT HUP
     local pid
     for pid in "${started[@]}"; do kill -TERM "$pid" 2>/dev/null; done
     for _ in 1 2 3 4 5 6 7 8 9 10; do
@@ -21,9 +25,14 @@ end() {
         sleep 0.2
     done
     for pid in "${started[@]}"; do kill -KILL "$pid" 2>/dev/null; done
+    # Who was killed leaves it when it next gets a CPU.
+    for _ in $(seq 20); do
+        [ -d "$group" ] || break
+        rmdir "$group" 2>/dev/null || sleep 0.1
+    done
     exit 0
 }
-trap end EXIT TERM INT
+trap end EXIT TERM INT HUP
 
 # Starts a program in the background; its number is in $last.
 start() {

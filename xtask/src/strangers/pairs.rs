@@ -1,7 +1,6 @@
 //! A program against its twin, in pairs of windows in turns: while one works the other is stopped. What is compared is wall
 //! time per unit, by the count that the program or its client keeps. The strangers' task calls this.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use dyno_measure::estimate::compare_paired;
@@ -9,6 +8,7 @@ use dyno_measure::estimate::compare_paired;
 use crate::command::output;
 use crate::trouble::Trouble;
 
+use super::limits;
 use super::program::Program;
 
 /// Of 95 %.
@@ -78,7 +78,7 @@ fn period(program: &Program, window: Duration) -> Result<f64, Trouble> {
 fn count(program: &Program) -> Result<(f64, Instant), Trouble> {
     let words = program.said("count").next().ok_or_else(|| Trouble::new("the script says no count"))?;
     let begun = Instant::now();
-    let text = output(Command::new("sh").args(["-c", words]))?;
+    let text = output(&mut limits::counting(words))?;
     let read = begun + begun.elapsed() / 2;
     let count =
         text.trim().parse().map_err(Trouble::cannot(format!("read the count \"{}\"", text.trim())))?;

@@ -1,12 +1,13 @@
 //! What `dyno causal` says of one part of a program. The strangers' task asks, and holds the answer against the twin.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
 use crate::trouble::Trouble;
 
+use super::limits;
 use super::program::Program;
 use super::twins::{Asked, Twin};
 
@@ -44,8 +45,11 @@ pub(crate) fn ask(dyno: &Path, time: &str, program: &Program, twin: &Twin) -> Re
         Asked::Default => Vec::new(),
     });
     words.extend(program.said("participant").flat_map(|pid| ["--participant".to_owned(), pid.to_owned()]));
-    let run = Command::new(dyno).args(&words).stdin(Stdio::null()).output();
+    let run = limits::asking(dyno).args(&words).stdin(Stdio::null()).output();
     let output = run.map_err(Trouble::cannot(format!("run {}", dyno.display())))?;
+    if limits::was_late(output.status) {
+        return Err(Trouble::new(format!("dyno causal did not end within {} s", limits::ASKING_S_MAX)));
+    }
     // What it could not answer has its record too; what it could not try has none.
     match serde_json::from_slice(&output.stdout) {
         Ok(record) => Ok(read(&record, &twin.site.name, twin.percent)),

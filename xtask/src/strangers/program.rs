@@ -10,6 +10,8 @@ use crate::command::command;
 use crate::server::free_addr;
 use crate::trouble::Trouble;
 
+use super::guard::{END_MAX, Guard};
+
 /// What is started: the script with its word, and a folder's name that nobody else has.
 pub(crate) struct Start<'a> {
     pub(crate) name: &'a str,
@@ -21,12 +23,12 @@ pub(crate) struct Start<'a> {
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a program may take until it says whom to look at: what a compiler builds first takes its time.
 const START_MAX: Duration = Duration::from_secs(150);
-/// How long a script may take to end what it started.
-const END_MAX: Duration = Duration::from_secs(10);
 
 /// A program at work; dropping it ends it.
 pub(crate) struct Program {
     script: Child,
+    /// Ends it where we cannot; none until it is started, and none any more once the script has ended.
+    guard: Option<Guard>,
     pid: u32,
     /// What the script said until it named the process.
     said: String,
@@ -48,7 +50,8 @@ impl Program {
         // A group of its own: what the script loses track of is ended with it.
         let spawned = words.stdin(Stdio::null()).stdout(out).stderr(again).process_group(0).spawn();
         let script = spawned.map_err(Trouble::cannot(format!("run {}", start.script)))?;
-        let mut program = Program { script, pid: 0, said: String::new(), folder };
+        let mut program = Program { script, guard: None, pid: 0, said: String::new(), folder };
+        program.guard = Some(Guard::of(program.script.id())?);
         (program.pid, program.said) = program.wait_for_pid(&said)?;
         Ok(program)
     }
@@ -108,7 +111,30 @@ impl Drop for Program {
             std::thread::sleep(LOOK);
         }
         self.signal("-KILL");
+        // Before its group's number may be another's.
+        self.guard = None;
         let _ = self.script.wait();
         let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_cgroup_whose_quota_cannot_be_written_is_not_left_behind() {
+        let folder = std::env::temp_dir().join(format!("xtask-program-{}", std::process::id()));
+        let group = folder.join("group");
+        std::fs::create_dir_all(&folder).unwrap();
+        let common = Path::new(env!("CARGO_MANIFEST_DIR")).join("strangers/common.sh");
+        let made = format!("group={0}\nmkdir $group && echo made && exit 1", group.display());
+        std::fs::write(folder.join("x.sh"), format!(". {}\n{made}\n", common.display())).unwrap();
+        let start = Start { name: "x", script: "x.sh", variant: "quota" };
+        let trouble = Program::start(&folder, &folder, &start).err().unwrap().to_string();
+        let is_left = group.is_dir();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(trouble.contains("made") && !is_left, "{trouble}");
     }
 }

@@ -52,6 +52,15 @@ impl Met {
     }
 }
 
+/// Whether nothing is wrong and nothing is missing: where all that should have a figure are refused one, nothing was held
+/// against anything.
+pub(crate) fn holds(all: &[Met]) -> bool {
+    let is_bad = |met: &Met| matches!(met.standing(), Standing::Wrong | Standing::Broken);
+    let mut with_figure = all.iter().filter(|met| met.twin.expected == Expected::Figure).peekable();
+    let is_told = |met: &Met| matches!(met.predicted, Some(Predicted::Told(_)));
+    !all.iter().any(is_bad) && (with_figure.peek().is_none() || with_figure.any(is_told))
+}
+
 fn refused(expected: &Expected, why: &str) -> Standing {
     match expected {
         Expected::Reason(word) if why.contains(word) => Standing::RightlyRefused,
@@ -111,6 +120,17 @@ mod tests {
         assert_eq!(standing(told("helps", 2.0, 1.5), 0.0, 1.0), Standing::Wrong);
         assert_eq!(standing(told("hurts", -2.0, 1.5), 0.0, 1.0), Standing::Wrong);
         assert_eq!(standing(told("no effect", 0.9, 0.8), 0.0, 0.5), Standing::Agrees);
+    }
+
+    #[test]
+    fn no_figure_at_all_of_those_that_should_have_one_is_a_failure_and_none_of_one_of_them_is_not() {
+        let refused = |expected| met(Predicted::Refused("paced from outside".to_owned()), expected, 0.0, 1.0);
+        let right = || met(Predicted::Told(told("helps", 20.0, 2.0)), "figure", 19.0, 1.0);
+        let wrong = || met(Predicted::Told(told("helps", 20.0, 2.0)), "figure", 9.0, 1.0);
+        assert!(!holds(&[refused("figure"), refused("figure"), refused("paced")]));
+        assert!(holds(&[refused("figure"), right()]));
+        assert!(holds(&[refused("paced")]));
+        assert!(!holds(&[right(), wrong()]));
     }
 
     #[test]

@@ -14,7 +14,6 @@ case $word in
             mkdir "$group" && echo "50000 100000" >"$group/cpu.max" || exit 1
         fi
         start bash -c "echo \$\$ >$group/cgroup.procs; exec /usr/bin/python3 $here/work.py steady $count $first $second"
-        trap 'kill -KILL '"$last"'; sleep 0.5; rmdir '"$group"'; end' EXIT TERM INT
         ;;
     *) start /usr/bin/python3 "$here/work.py" "$word" "$count" "$first" "$second" ;;
 esac

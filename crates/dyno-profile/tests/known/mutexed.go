@@ -38,5 +38,6 @@ func main() {
 		go hears()
 	}
 	println("begun")
-	time.Sleep(time.Hour)
+	// Nobody ends it where the test's process is killed.
+	time.Sleep(2 * time.Minute)
 }

@@ -99,7 +99,8 @@ fn pairs_to_see_again(attempt: &Attempt) -> Option<usize> {
     let centre = log_of_percent(attempt.effect_percent?);
     let half = (centre - low).min(high - centre);
     let error = half / Rule::QUICK.z;
-    let effect = low.abs().min(high.abs()) + half - error;
+    let near = if centre < 0.0 { -high } else { low };
+    let effect = near + half - error;
     let needed = attempt.pairs as f64 * ((CONFIRM_Z + SEEN_AGAIN_Z) * error / effect).powi(2);
     (effect > 0.0).then_some(needed.ceil() as usize)
 }
@@ -576,10 +577,6 @@ mod tests {
         Judgement { verdict, estimate, end: End::Answered, veto, basis: Basis::Pairs }
     }
 
-    fn interval(log_ratio: f64, half_width: f64) -> [f64; 2] {
-        [log_ratio - half_width, log_ratio + half_width].map(percent_of_log)
-    }
-
     /// Half widths of 0.0306 are errors of 0.01. An effect of 0.05 is taken for 0.04, and is seen with 2.5 and again with 2.33
     /// errors in (4.83 · 0.01 / 0.04)² = 1.458 times as many pairs.
     #[test]
@@ -588,21 +585,23 @@ mod tests {
             let slot = tried(climber, 0, RungVerdict::Kept);
             let attempt = &mut climber.record.rungs[slot].attempt;
             attempt.pairs = 100;
-            let mut wanted = |interval_percent| {
-                attempt.interval_percent = interval_percent;
+            let mut wanted = |log_ratio: f64, [low, high]: [f64; 2]| {
+                attempt.effect_percent = Some(percent_of_log(log_ratio));
+                attempt.interval_percent = Some([log_ratio - low, log_ratio + high].map(percent_of_log));
                 pairs_to_see_again(attempt)
             };
+            let both = [0.030_6; 2];
             for log_ratio in [-0.05, 0.05] {
-                assert_eq!(wanted(Some(interval(log_ratio, 0.030_6))), Some(146), "{log_ratio}");
+                assert_eq!(wanted(log_ratio, both), Some(146), "{log_ratio}");
             }
-            assert_eq!(
-                wanted(Some(interval(-0.03, 0.030_6))),
-                Some(584),
-                "an effect of two errors: 5.83 times"
-            );
-            assert_eq!(wanted(Some(interval(-0.009, 0.030_6))), None, "nothing is left of it");
-            assert_eq!(wanted(Some([0.0, 0.0])), None, "there never was any");
-            assert_eq!(wanted(None), None);
+            assert_eq!(wanted(-0.03, both), Some(584), "an effect of two errors: 5.83 times");
+            assert_eq!(wanted(-0.009, both), None, "nothing is left of it");
+            assert_eq!(wanted(0.0, [0.0; 2]), None, "there never was any");
+            // A doubt of CPU outside of blocks takes from the effect, and no pairs take it away; on the far side it takes nothing.
+            assert_eq!(wanted(-0.06, [0.030_6, 0.040_6]), Some(146));
+            assert_eq!(wanted(-0.05, [0.040_6, 0.030_6]), Some(146));
+            climber.record.rungs[slot].attempt.interval_percent = None;
+            assert_eq!(pairs_to_see_again(&climber.record.rungs[slot].attempt), None);
         });
     }
 

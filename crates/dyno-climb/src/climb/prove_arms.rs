@@ -21,7 +21,8 @@ impl<M: Meter> Climber<'_, M> {
             if rung.load.is_some() || start.get(&rung.dial) == rung.to {
                 continue;
             }
-            due.extend(rung.proofs.iter().map(|proof| Due {
+            // A rise or a drop is one against the setting before; other rungs stand between that and the start.
+            due.extend(rung.proofs.iter().filter(|proof| !proof.is_relative()).map(|proof| Due {
                 rung: rung.id.clone(),
                 proof: proof.clone(),
                 dial: rung.dial.clone(),

@@ -156,7 +156,7 @@ fn a_server_that_hangs_is_silent_up_to_the_end_and_one_that_says_anything_after_
     let report = block_of(pieces.plan(2), spec);
     assert_eq!((report.replies, report.silent_ns), (0, 0));
     let comes_back = turning(2, |peer| {
-        dyno_sys::clock::sleep_ns(500 * MS);
+        dyno_sys::clock::sleep_ns(1_200 * MS);
         peer.answer(HELLO);
         peer.wait_for_close();
     });

@@ -19,6 +19,7 @@ mod predicted;
 mod program;
 mod row;
 mod standing;
+mod table;
 mod truths;
 mod twin_page;
 mod twins;

@@ -53,23 +53,12 @@ pub(super) fn is_own(profile: &Profile, frame: &Frame) -> bool {
     ];
     let module = frame.module.and_then(|at| profile.modules.get(at as usize));
     let library = module.is_some_and(|module| names::is(&module.path, names::LIBRARIES));
-    let tables = [
-        names::ALLOCATOR,
-        names::COPY,
-        names::FORMAT,
-        names::ACQUIRE,
-        names::RELEASE,
-        names::AWAIT,
-        names::WRAPPERS,
-        names::VIRTUAL_MACHINE,
-        names::SIGNAL,
-        names::INTERPRETER_LOCK,
-    ];
+    let of_run_time = [names::VIRTUAL_MACHINE, names::SIGNAL, names::INTERPRETER_LOCK];
     frame.origin == Origin::User
         && !library
         && !name::of_toolchain(frame)
         && !names::is(&frame.name, RUN_TIME)
-        && !tables.iter().any(|table| names::is(&frame.name, table))
+        && !names::TOLD_BY_OTHERS.iter().chain(&of_run_time).any(|table| names::is(&frame.name, table))
 }
 
 /// A function and its file and line, for people.

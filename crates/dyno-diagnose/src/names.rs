@@ -577,6 +577,9 @@ pub(super) const VIRTUAL_MACHINE: &[&str] = &[
     "__GI_*",
 ];
 
+/// What rules of their own tell of: no such function is the program's own work.
+pub(super) const TOLD_BY_OTHERS: [&[&str]; 7] = [ALLOCATOR, COPY, FORMAT, ACQUIRE, RELEASE, AWAIT, WRAPPERS];
+
 /// Wrappers between a program and the kernel: never the place in the code that a finding names.
 pub(super) const WRAPPERS: &[&str] = &[
     "syscall",

@@ -108,17 +108,7 @@ fn is_interpreter(frame: &Frame) -> bool {
 
 /// What other rules tell of.
 fn is_told_otherwise(name: &str) -> bool {
-    [
-        names::ALLOCATOR,
-        names::COPY,
-        names::FORMAT,
-        names::ACQUIRE,
-        names::RELEASE,
-        names::AWAIT,
-        names::WRAPPERS,
-    ]
-    .iter()
-    .any(|table| names::is(name, table))
+    names::TOLD_BY_OTHERS.iter().any(|table| names::is(name, table))
 }
 
 /// Whether it lies in a shared library; code that is made at run time lies in no file.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::table;
 use crate::trouble::Trouble;
 
 /// One line of the table.
@@ -33,7 +34,7 @@ impl Truth {
 
     /// Whether one of these words, separated by commas, is in its name.
     pub(crate) fn is_named(&self, only: &str) -> bool {
-        only.split(',').any(|word| self.name.contains(word))
+        table::is_named(&self.name, only)
     }
 }
 
@@ -42,12 +43,7 @@ impl Truth {
 /// # Errors
 /// When it cannot be read, or a line has other columns.
 pub(crate) fn read(path: &Path) -> Result<Vec<Truth>, Trouble> {
-    let text = std::fs::read_to_string(path).map_err(Trouble::cannot(format!("read {}", path.display())))?;
-    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let read = |line: &str| {
-        parse(line).ok_or_else(|| Trouble::new(format!("this is no line of {}: {line}", path.display())))
-    };
-    lines.map(read).collect()
+    table::read(path, parse)
 }
 
 /// One line.

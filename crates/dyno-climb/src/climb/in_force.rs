@@ -1,8 +1,8 @@
 //! Proofs of what was kept, read on the total's own servers.
 //!
 //! Each rung was proved on the servers of its step and of its confirmation; the total has others. A proof must hold there on every
-//! server with the change. Against the start it says less than against the setting before: other rungs stand between. What needs
-//! the other side's reading, or holds at the start as well, is a warning; what does not hold with the change ends the total.
+//! server with the change. Against the start it says less than against the setting before: other rungs stand between. What holds
+//! at the start as well is a warning, and a rise or a drop is not asked for; what does not hold with the change ends the total.
 
 use dyno_record::climb::{ProofLine, Role};
 
@@ -66,12 +66,9 @@ impl InForce {
             let Some(why) = hold(&due.proof, [&start[*at], with], when, &mut lines) else { continue };
             let why = format!("{}: {why}", due.rung);
             let is_doubt = match due.proof.holds(&start[*at], with) {
-                Ok([at_start, _]) => at_start || due.proof.is_relative(),
+                Ok([at_start, _]) => at_start,
                 // What the start cannot tell says nothing of the end, which must hold by itself.
-                Err(_) => match due.proof.holds(with, with) {
-                    Ok([_, holds]) => holds || due.proof.is_relative(),
-                    Err(_) => false,
-                },
+                Err(_) => due.proof.holds(with, with).is_ok_and(|[_, holds]| holds),
             };
             if !is_doubt && role == Role::Final {
                 self.not_applied = self.not_applied.take().or(Some(why));
@@ -128,11 +125,6 @@ mod tests {
         assert_eq!(gone, (no("cannot be proved: gone"), vec![]));
         let (none, doubts) = held(Bound::AtMost(3.0), number(2.0), number(3.0));
         assert!(none.is_none() && doubts.len() == 1, "{doubts:?}");
-        let (none, doubts) = held(Bound::Rises(1.0), number(4.0), number(4.0));
-        assert!(
-            none.is_none() && doubts.len() == 1 && doubts[0].starts_with("a=on: not in force"),
-            "{doubts:?}"
-        );
         let blind = || Reading::CannotTell("it forks".into());
         let (none, doubts) = held(Bound::AtMost(3.0), blind(), number(3.0));
         assert!(none.is_none() && doubts.len() == 1, "the start is no proof of the end: {doubts:?}");

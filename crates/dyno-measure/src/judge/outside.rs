@@ -15,8 +15,7 @@ pub(super) fn elsewhere(trial: &Trial, estimate: &Estimate) -> Option<Veto> {
     let moved = rise(&trial.pairs).filter(|_| trial.metric == Metric::CpuPerRequest)?;
     let saved_ns = -sums(trial.metric, &trial.pairs)[0] / trial.totals(Side::A).replies.max(1) as f64
         * estimate.log_ratio.exp_m1();
-    (moved.is_sure() && moved.low_ns() >= MOVED_MIN * saved_ns)
-        .then_some(Veto::Elsewhere { others_ns: moved.ns, saved_ns })
+    (moved.low_ns() >= MOVED_MIN * saved_ns).then_some(Veto::Elsewhere { others_ns: moved.ns, saved_ns })
 }
 
 /// How far the centre of these pairs moves when nothing is charged that was burnt outside of blocks; none where a block's clock

@@ -171,7 +171,7 @@ impl<M: Meter + Describe> Climber<'_, M> {
         true
     }
 
-    /// Where the end is surely worse than what was reached before confirmation, that is the end. As what its servers were measured.
+    /// Where the end is surely worse than what was reached before confirmation, that is the end. Which role those servers had when they were measured.
     fn keep_what_was_reached(&mut self, arms: &mut [Live<M::Arm>], levels: Option<Levels>) -> Role {
         let at = |role| arms.iter().position(|one: &Live<M::Arm>| one.is.role == role);
         let (Some(reached), Some(end)) = (at(Role::Reached), at(Role::Final)) else { return Role::Final };

@@ -13,6 +13,7 @@ use dyno_profile::causal::{
     Children, Entry, Live, Named, Passed, Place, Progress, Reach, Rig, Site, Span, Subject, Treatment,
     WaitKind, Window, candidates, rates,
 };
+use dyno_record::causal::SlowedAt;
 use dyno_sys::clock::{mono_ns, sleep_ns};
 use dyno_sys::{Pid, bpf, proc};
 use std::collections::BTreeMap;
@@ -260,12 +261,34 @@ fn a_call_that_is_made_longer_takes_that_much_longer() {
     let mut live = running.live(&[running.site("f60")]);
     let calls = live.entries_per_second(0, LENGTH).unwrap().unwrap();
     assert!(calls > 100.0, "{calls} calls a second");
-    let window = live.window(&Treatment::SlowDown { site: 0, ns: 2_000_000 }, SPAN).unwrap();
+    let window =
+        live.window(&Treatment::SlowDown { site: 0, at: SlowedAt::Calls, ns: 2_000_000 }, SPAN).unwrap();
     // Each is counted from a moment of its own, and this process may not run between the two.
     assert!(window.hits >= 2 && window.hits.abs_diff(window.visits) <= 2 + window.visits / 10, "{window:?}");
     assert_eq!((window.delay_ns, window.paid_ns), (2_000_000, 0));
     // Two milliseconds each at the very least; the machine may be busy beside.
     assert!(period_ns(&window) > 2e6, "{window:?}");
+}
+
+/// Planted faults: who is hit pauses no longer (`owed_ns` stays 0), or all others pause too (`insert`).
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn a_part_whose_samples_pause_becomes_slower_by_that_and_nobody_else_does() {
+    let _alone = alone();
+    let running = Target::start("three");
+    let mut live = running.live(&[running.site("f60")]);
+    let slower = Treatment::SlowDown { site: 0, at: SlowedAt::Samples, ns: MS / 2 };
+    let rounds = (0..12).map(|_| {
+        let null = live.window(&Treatment::Nothing, SPAN).unwrap();
+        let window = live.window(&slower, SPAN).unwrap();
+        assert_eq!(window.last.inserted_ns, 0, "no position moves: {window:?}");
+        let asked = window.hits as f64 * 5e5;
+        assert!(window.hits > 10 && (0.9..1.2).contains(&(window.paid_ns as f64 / asked)), "{window:?}");
+        let left = 1.0 - window.paid_ns as f64 / window.length_ns as f64;
+        period_ns(&window) * left / period_ns(&null)
+    });
+    let longer = Sorted::of(rounds).quantile(0.5).unwrap();
+    assert!((0.9..1.1).contains(&longer), "a visit takes {longer:.2} of what its pauses explain");
 }
 
 #[test]
@@ -521,7 +544,8 @@ fn strangers_who_run_the_same_file_meet_no_probe_and_later_children_do() {
     assert_ne!(first_byte(family.pid, address(family.pid)), whole, "the target has a probe");
     family.tell();
     common::wait_for("the child begins", || proc::tree(family.pid).len() > 1);
-    let window = live.window(&Treatment::SlowDown { site: 0, ns: 10_000 }, SPAN).unwrap();
+    let window =
+        live.window(&Treatment::SlowDown { site: 0, at: SlowedAt::Calls, ns: 10_000 }, SPAN).unwrap();
     assert!(window.visits > 10 && window.hits > 10, "{window:?}");
     assert_eq!(first_byte(stranger_pid, address(stranger_pid)), whole, "a stranger has none");
 }

@@ -289,14 +289,28 @@ pub struct Nulls {
     pub interval_percent: [f64; 2],
 }
 
+/// Where a site is slowed down.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SlowedAt {
+    /// At each call: its entry lasts longer.
+    #[default]
+    Calls,
+    /// At each sample that lies in it: whoever is there pauses.
+    Samples,
+}
+
 /// A real slow-down of the site.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlowDown {
-    /// Time added to each call.
+    /// What time was added to.
+    #[serde(default)]
+    pub at: SlowedAt,
+    /// Time added to each.
     pub added_ns: u64,
-    /// Calls per second.
+    /// Calls per second, or such samples.
     pub calls_per_second: f64,
-    /// How much longer a call became, percent.
+    /// How much longer the site's work became, percent.
     pub slowdown_percent: f64,
     /// What it cost, percent of the progress period: positive is slower.
     pub cost_percent: f64,
@@ -317,7 +331,7 @@ pub enum Treatment {
     Nothing,
     /// A virtual speed-up by so many percent.
     SpeedUp(u32),
-    /// A real slow-down by so many nanoseconds at each call.
+    /// A real slow-down by so many nanoseconds at each call, or at each sample.
     SlowDown(u64),
 }
 

@@ -110,6 +110,7 @@ INLINE void freshen(struct control *all, struct thread *thread) {
         return;
     thread->position_ns = 0;
     thread->inserted_off_ns = 0;
+    thread->owed_ns = 0;
     thread->epoch = all->epoch;
 }
 
@@ -185,10 +186,34 @@ INLINE s64 interrupted(struct control *all, u64 pause_ns, int since_sample) {
     return since_sample ? outside - (s64)(interrupt_ns / 4) : outside;
 }
 
+/* Really slower: who was hit pauses itself, and no position moves. */
+INLINE void pay_own(struct control *all, struct thread *thread, u64 since_ns) {
+    u64 owed = thread->owed_ns, from = now_ns();
+    thread->owed_ns = 0;
+    if (!owed)
+        return;
+    if (owed > all->pause_ns_max) {
+        owed = all->pause_ns_max;
+        count(&all->capped);
+    }
+    if (since_ns && since_ns < from && from - since_ns < LAG_NS_MAX)
+        from = since_ns;
+    thread->paused = 1;
+    u64 spent = spin(all, from, owed, LOOKS_PAUSED);
+    thread->paused = 0;
+    count(&all->pauses);
+    add(&all->asked_ns, owed);
+    add(&all->paid_ns, spent);
+}
+
 INLINE void pay(struct control *all, struct thread *thread, u64 since_ns) {
     if (!all->active)
         return;
     freshen(all, thread);
+    if (all->own_ns) {
+        pay_own(all, thread, since_ns);
+        return;
+    }
     u64 greatest = all->inserted_ns;
     if (greatest <= thread->position_ns)
         return;
@@ -333,11 +358,13 @@ INLINE int is_behind(void *context, struct control *all, struct thread *thread, 
     if (thread->role & TARGET && !all->wait_kinds) {
         if (all->reach ? is_on_stack(context, place) : is_within(place->ip)) {
             count(&all->hits);
-            if (all->delay_ns)
+            if (all->own_ns)
+                thread->owed_ns += all->own_ns;
+            else if (all->delay_ns)
                 insert(all, thread, all->delay_ns);
         }
     }
-    return all->inserted_ns > thread->position_ns;
+    return all->inserted_ns > thread->position_ns || thread->owed_ns;
 }
 
 static int pay_later(void *map, void *key, void *value) {

@@ -10,7 +10,7 @@
 
 #define RANGES 4096        /* pieces of a site's code: of a function inlined in more places user space drops the rest */
 #define RANGE_STEPS 13     /* halvings that find one of 4096 */
-#define FRAMES 64          /* of a user stack, where callers count too */
+#define FRAMES 127         /* of a user stack, where callers count too: as many as the kernel walks (kernel.perf_event_max_stack) */
 #define SYSTEM_CALLS 512   /* rows by number; the last takes all above it */
 
 /* Words that user space maps. What the programs only read stands apart from what they write: each line of 64 bytes that
@@ -37,7 +37,8 @@ struct control {
     u64 period_ns;         /* between samples of one of a CPU's clocks; 0: neither samples nor switches are seen */
     u64 interrupt_ns;      /* what the interrupt of a sample takes from whom it hits; 0: unknown */
     u64 file_ns;           /* since when `wait_inode` and `wait_device` are these */
-    u64 room[3];
+    u64 own_ns;            /* for whoever is hit, and nobody else: a site is slowed down by its samples */
+    u64 room[2];
 
     u64 inserted_ns;       /* the greatest position of a thread */
     u64 apart[7];
@@ -79,6 +80,7 @@ struct thread {
     u64 inserted_off_ns;   /* `inserted_ns` when it left its core or was woken */
     u64 off_ns;            /* when that was */
     u64 sampled_ns;        /* the sample that its pause comes from */
+    u64 owed_ns;           /* what it pauses for being hit itself */
     struct bpf_task_work work;
     u32 user_mode;         /* whether that sample came in user mode */
     u32 scheduled;         /* a pause is on its way */
@@ -113,7 +115,7 @@ struct ranges {
 };
 
 _Static_assert(sizeof(struct control) == 448, "control");
-_Static_assert(sizeof(struct thread) == 72, "thread");
+_Static_assert(sizeof(struct thread) == 80, "thread");
 _Static_assert(sizeof(struct point) == 56, "point");
 _Static_assert(sizeof(struct ranges) == 8 + 16 * RANGES, "ranges");
 

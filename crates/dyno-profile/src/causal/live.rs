@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_measure::Prng;
+use dyno_record::causal::SlowedAt;
 use dyno_sys::bpf::causal::{self as bpf, Mark, Pausing, Probe, Role, SLOWER_NS_MAX, Tried, Waits};
 use dyno_sys::bpf::{Attached, runs};
 use dyno_sys::clock::mono_ns;
@@ -513,6 +514,16 @@ impl<'s> Live<'s> {
         Ok(window)
     }
 
+    /// Whoever is sampled in the site pauses itself.
+    fn held(&mut self, site: usize, ns: u64, span: Span) -> Result<Window, Error> {
+        let tried = self.sites[site].clone();
+        let Place::Code { ranges, .. } = &tried.place else {
+            unreachable!("a wait has no samples that could be made longer");
+        };
+        let held = Tried::Held { ranges, reach: reach(tried.reach), ns };
+        Ok(Window { delay_ns: ns, ..self.experiment(&held, span)? })
+    }
+
     fn entries(&self, site: usize) -> Vec<Entry> {
         match &self.sites[site].place {
             Place::Code { entries, .. } => entries.clone(),
@@ -526,10 +537,7 @@ impl<'s> Live<'s> {
         match &tried.place {
             Place::Code { ranges, .. } => {
                 let delay_ns = self.period_ns() * u64::from(percent) / 100;
-                let reach = match tried.reach {
-                    Reach::Own => bpf::Reach::Own,
-                    Reach::Inclusive => bpf::Reach::Inclusive,
-                };
+                let reach = reach(tried.reach);
                 let window = self.experiment(&Tried::Code { ranges, reach, delay_ns }, span)?;
                 Ok(Window { delay_ns, ..window })
             }
@@ -541,13 +549,22 @@ impl<'s> Live<'s> {
     }
 }
 
+/// In the words of the programs in the kernel.
+fn reach(reach: Reach) -> bpf::Reach {
+    match reach {
+        Reach::Own => bpf::Reach::Own,
+        Reach::Inclusive => bpf::Reach::Inclusive,
+    }
+}
+
 impl Rig for Live<'_> {
     fn window(&mut self, treatment: &Treatment, span: Span) -> Result<Window, Error> {
         self.attach()?;
         match *treatment {
             Treatment::Nothing => self.experiment(&Tried::Nothing, span),
             Treatment::SpeedUp { site, percent } => self.sped_up(site, percent, span),
-            Treatment::SlowDown { site, ns } => self.slowed(site, ns, span),
+            Treatment::SlowDown { site, at: SlowedAt::Calls, ns } => self.slowed(site, ns, span),
+            Treatment::SlowDown { site, at: SlowedAt::Samples, ns } => self.held(site, ns, span),
         }
     }
 

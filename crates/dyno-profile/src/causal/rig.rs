@@ -9,6 +9,8 @@ pub mod window;
 
 use std::time::Duration;
 
+use dyno_record::causal::SlowedAt;
+
 use crate::error::Error;
 use window::Window;
 
@@ -24,10 +26,12 @@ pub enum Treatment {
         /// The pause as a share of the sampling period.
         percent: u32,
     },
-    /// Each call of the site is made longer, really.
+    /// The site is made longer, really.
     SlowDown {
         /// Index of the site.
         site: usize,
+        /// At each call of it, or at each sample in it.
+        at: SlowedAt,
         /// By so much.
         ns: u64,
     },
@@ -127,7 +131,7 @@ pub trait Rig {
     /// How threads are paused.
     fn pause(&self) -> Pause;
 
-    /// Calls of a site per second; `None` where its calls cannot be counted.
+    /// Calls of a site per second; `None` where its calls cannot be counted, or there are none to count.
     ///
     /// # Errors
     /// As [`Rig::window`].

@@ -13,6 +13,7 @@ use std::time::Duration;
 use dyno_measure::Prng;
 use dyno_profile::Error;
 use dyno_profile::causal::{Moment, Pause, Rig, Span, Treatment, Window};
+use dyno_record::causal::SlowedAt;
 
 /// Time between samples, unless finer ones are asked for.
 pub(crate) const PERIOD_NS: u64 = 1_000_000;
@@ -213,12 +214,23 @@ impl Machine {
 
     /// Time saved per visit, in percent, when a site really is shorter by so many percent.
     pub(crate) fn truth(program: &Program, site: usize, percent: u32) -> f64 {
+        Machine::changed(program, site, -f64::from(percent))
+    }
+
+    /// What a site that takes so much longer, percent, costs.
+    #[allow(dead_code, reason = "a test that slows nothing down asks for no cost")]
+    pub(crate) fn cost(program: &Program, site: usize, percent: f64) -> f64 {
+        -Machine::changed(program, site, percent)
+    }
+
+    /// What is saved where a site takes so much longer, percent.
+    fn changed(program: &Program, site: usize, percent: f64) -> f64 {
         let period = |shortened| {
             let mut machine = Machine { shortened, ..Machine::new(program, QUIET, 1) };
             let window = machine.count(Duration::from_secs(40));
             (window.last.at_ns - window.first.at_ns) as f64 / (window.visits - 1) as f64
         };
-        100.0 * (1.0 - period(Some((site, 1.0 - f64::from(percent) / 100.0))) / period(None))
+        100.0 * (1.0 - period(Some((site, 1.0 + percent / 100.0))) / period(None))
     }
 
     fn count(&mut self, length: Duration) -> Window {
@@ -363,6 +375,17 @@ impl Machine {
         if let Some((percent, since)) = self.alike {
             self.g = self.g.max((self.now.get() - since) * u64::from(percent) / 100);
         }
+        if let Treatment::SlowDown { site, at: SlowedAt::Samples, ns } = self.treatment
+            && self.site_of(at) == Some(site)
+        {
+            // It pauses for itself: nothing is paid off by it.
+            self.threads[at].state = State::Paused { until: self.now.get() + ns, debt: 0 };
+            if self.counting {
+                self.seen.hits += 1;
+                self.seen.paid_ns += ns;
+            }
+            return;
+        }
         let debt = self.g - self.threads[at].l;
         if debt > 0 {
             let until = self.now.get() + debt;
@@ -485,7 +508,7 @@ impl Machine {
         let jitter = (1.0 + self.noise.jitter * self.rng.normal()).max(0.2);
         let attached = if self.active { 1.0 + self.noise.attached } else { 1.0 };
         let added = match self.treatment {
-            Treatment::SlowDown { site: slowed, ns } if slowed == site => ns,
+            Treatment::SlowDown { site: slowed, at: SlowedAt::Calls, ns } if slowed == site => ns,
             _ => 0,
         };
         ((ns as f64 * left * jitter * attached * self.drift.exp()) as u64).max(1) + added

@@ -274,16 +274,18 @@ impl Probe {
     /// behind pause. The time of its beginning.
     pub fn begin(&mut self, tried: &Tried<'_>, deadline_ns: u64) -> Result<u64, BpfError> {
         tried.check();
-        assert!(!tried.pauses_others() || !self.attached.is_empty(), "without samples nobody would pause");
+        assert!(!tried.needs_samples() || !self.attached.is_empty(), "without samples nobody would pause");
         assert!(self.get(word::PAUSE_NS_MAX) > 0, "a pause is cut at its longest");
         self.end();
-        let (mut delay_ns, mut reach, mut kinds, mut percent, mut spin_ns) = (0, 0, 0, 0, 0);
+        let (mut delay_ns, mut own_ns, mut kinds, mut percent, mut spin_ns) = (0, 0, 0, 0, 0);
+        let mut reach = Reach::Own;
         let mut ranges: &[Range<u64>] = &[];
         match tried {
             Tried::Nothing => {}
             Tried::Code { ranges: code, reach: asked, delay_ns: delay } => {
-                (ranges, delay_ns, reach) = (code, *delay, u64::from(*asked == Reach::Inclusive));
+                (ranges, delay_ns, reach) = (code, *delay, *asked);
             }
+            Tried::Held { ranges: code, reach: asked, ns } => (ranges, own_ns, reach) = (code, *ns, *asked),
             Tried::Waits { kind, percent: share } => {
                 (kinds, percent) = (self.kind_bits(*kind), u64::from(*share));
             }
@@ -292,7 +294,8 @@ impl Probe {
         self.set_ranges(ranges)?;
         for (at, value) in [
             (word::DELAY_NS, delay_ns),
-            (word::REACH, reach),
+            (word::OWN_NS, own_ns),
+            (word::REACH, u64::from(reach == Reach::Inclusive)),
             (word::WAIT_KINDS, kinds),
             (word::WAIT_PERCENT, percent),
             (word::SPIN_NS, spin_ns),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_measure::Prng;
-use dyno_record::causal::Treatment as OfSite;
+use dyno_record::causal::{SlowedAt, Treatment as OfSite};
 
 use super::asked::{Asked, RoundEvent};
 use super::backlog::{Backlog, backlog};
@@ -347,8 +347,9 @@ impl<'a> Experiment<'a> {
     fn round(&mut self, at: usize) -> Result<(), Error> {
         let begun_ns = (self.clock)();
         let (number, added_ns) = (self.sites[at].rounds, self.sites[at].still_to_add_ns());
+        let slowed_at = self.sites[at].longer().map_or(SlowedAt::Calls, |longer| longer.at);
         for treatment in schedule::round(&self.levels, added_ns, &mut self.rng) {
-            let window = self.rig.window(&of_rig(treatment, at), self.span())?;
+            let window = self.rig.window(&of_rig(treatment, at, slowed_at), self.span())?;
             if self.is_stopped() {
                 // It was cut short, and so is its round.
                 break;
@@ -535,10 +536,10 @@ impl<'a> Experiment<'a> {
 }
 
 /// What is done in a window of a site, as the rig has it.
-fn of_rig(treatment: OfSite, site: usize) -> Treatment {
+fn of_rig(treatment: OfSite, site: usize, at: SlowedAt) -> Treatment {
     match treatment {
         OfSite::Nothing => Treatment::Nothing,
         OfSite::SpeedUp(percent) => Treatment::SpeedUp { site, percent },
-        OfSite::SlowDown(ns) => Treatment::SlowDown { site, ns },
+        OfSite::SlowDown(ns) => Treatment::SlowDown { site, at, ns },
     }
 }

@@ -156,8 +156,8 @@ fn site(outcome: &Outcome<'_>, at: usize) -> record::Site {
         nulls: site.estimates.nulls,
         no_slow_down: match &site.slow_down {
             Plan::Impossible(why) => Some(why.clone()),
-            Plan::Each { .. } if slow_down.is_none() => Some("there was no time for it".to_owned()),
-            Plan::Each { .. } | Plan::NotWanted => None,
+            Plan::Longer(_) if slow_down.is_none() => Some("there was no time for it".to_owned()),
+            Plan::Longer(_) | Plan::NotWanted => None,
         },
         slow_down,
         spent_s: site.spent_ns as f64 / NS_PER_S,

@@ -8,7 +8,7 @@ use super::hand_off;
 use super::measured::{Excluded, Measured};
 use super::schedule::{self, COST_ROUNDS_ENOUGH, NARROW_POINTS, NARROWER_POINTS, ROUNDS_MIN};
 use super::seen::{self, Sampling};
-use super::slow_down::Plan;
+use super::slow_down::{Longer, Plan};
 use super::whole;
 use crate::causal::rig::site::Tried;
 use crate::causal::rig::window::Window;
@@ -105,7 +105,7 @@ impl<'a> SiteRun<'a> {
             (false, true) => NARROWER_POINTS,
             (false, false) => NARROW_POINTS,
         };
-        schedule::is_done(&self.estimates, levels, narrow_points, self.added_ns().is_some())
+        schedule::is_done(&self.estimates, levels, narrow_points, self.longer().is_some())
     }
 
     /// Figures with what the method itself may be off by, the artefacts that a control shows among it, and the chance that
@@ -137,17 +137,18 @@ impl<'a> SiteRun<'a> {
         (greatest.rounds >= ROUNDS_MIN && promises).then_some(greatest)
     }
 
-    fn added_ns(&self) -> Option<u64> {
+    /// How it is slowed down.
+    pub(super) fn longer(&self) -> Option<Longer> {
         match self.slow_down {
-            Plan::Each { added_ns, .. } => Some(added_ns),
+            Plan::Longer(longer) => Some(longer),
             Plan::NotWanted | Plan::Impossible(_) => None,
         }
     }
 
-    /// By how much each call is made longer in the next round: until it is known well enough what that costs.
+    /// By how much each call or sample is made longer in the next round: until it is known well enough what that costs.
     pub(super) fn still_to_add_ns(&self) -> Option<u64> {
         let is_enough = self.estimates.cost.is_some_and(|cost| cost.rounds >= COST_ROUNDS_ENOUGH);
-        self.added_ns().filter(|_| !is_enough)
+        self.longer().map(|longer| longer.added_ns).filter(|_| !is_enough)
     }
 
     /// Excludes all windows so far, as what was done before them still showed or as they are too short, and begins again.

@@ -1,4 +1,4 @@
-//! A real slow-down, which a promised gain is held against: how much each call is made longer, and what it says.
+//! A real slow-down, which a promised gain is held against: how much each call or sample is made longer, and what it says.
 //!
 //! The time of a program as a function of how long one part of it takes bends upwards only: where something else becomes
 //! the bottleneck, making the part faster brings less, and making it slower still costs all. What a slow-down costs is
@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use dyno_record::causal::{Metric, Point, SlowDown, Treatment};
+use dyno_record::causal::{Metric, Point, SlowDown, SlowedAt, Treatment};
 use dyno_sys::bpf::causal::SLOWER_NS_MAX;
 
 use super::estimate::{Cost, gap};
@@ -15,6 +15,7 @@ use super::measured::{Excluded, Measured};
 use super::seen::per_second;
 use crate::causal::rig::Rig;
 use crate::causal::rig::site::{Place, Tried};
+use crate::causal::rig::window::Window;
 use crate::error::Error;
 
 /// Calls per second from which on the probe itself would slow the site down by more than a hundredth.
@@ -39,12 +40,22 @@ pub(super) enum Plan {
     NotWanted,
     /// A claim, and no way to bear it out.
     Impossible(String),
-    /// Each call is made longer.
-    Each { added_ns: u64, calls_per_second: f64 },
+    /// It is made longer.
+    Longer(Longer),
 }
 
-/// How each call of a site, the rig's `at`th, is to be made longer by as much as the greatest level makes it shorter, if
-/// that can be done.
+/// How a site is made longer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Longer {
+    pub(super) at: SlowedAt,
+    /// Each time.
+    pub(super) added_ns: u64,
+    /// How often.
+    per_second: f64,
+}
+
+/// How a site, the rig's `at`th, is to be made longer by as much as the greatest level makes it shorter: at each of its
+/// calls where they can be counted and are neither too many nor too few, and at each of its samples otherwise.
 pub(super) fn plan(
     rig: &mut dyn Rig,
     (at, site): (usize, &Tried),
@@ -52,48 +63,76 @@ pub(super) fn plan(
     levels: &[u32],
     length: Duration,
 ) -> Result<Plan, Error> {
-    let impossible = |why: &str| Ok(Plan::Impossible(why.to_owned()));
-    let has_entry = matches!(&site.site.place, Place::Code { entries, .. } if !entries.is_empty());
-    if !has_entry {
-        return impossible("it has no entry of its own where calls could be made longer");
-    }
-    let Some(calls_per_second) = rig.entries_per_second(at, CALLS_COUNTED)? else {
-        return impossible("its calls cannot be counted");
+    let Place::Code { entries, .. } = &site.site.place else {
+        return Ok(Plan::Impossible("it is a wait, and has no code that could be made longer".to_owned()));
     };
-    if calls_per_second > CALLS_MAX {
-        return impossible(&format!("{calls_per_second:.0} calls per second are too many for a probe"));
+    let busy_ns = busy_ns_per_s(measured, rig.period_ns());
+    if busy_ns <= 0.0 {
+        return Ok(Plan::Impossible("it was met in no window".to_owned()));
     }
-    let calls_per_window = calls_per_second * length.as_secs_f64();
-    let call_ns = call_ns(measured, rig.period_ns(), calls_per_second);
-    if calls_per_window < CALLS_PER_WINDOW_MIN || call_ns <= 0.0 {
-        return impossible(&format!("{calls_per_window:.1} calls in a window are too few to be slowed down"));
-    }
+    let calls = if entries.is_empty() { None } else { rig.entries_per_second(at, CALLS_COUNTED)? };
     let longer = f64::from(levels.iter().copied().max().unwrap_or(LEVEL_PERCENT)) / 100.0;
-    let added_ns = (longer * call_ns).max(ADDED_NS_MIN);
-    if added_ns > SLOWER_NS_MAX as f64 {
-        return impossible(&format!(
-            "a call takes {:.0} ms, too long to be made longer by half",
-            added_ns / longer / 1e6
-        ));
-    }
-    debug_assert!(added_ns >= 1.0, "a call that is made longer by nothing is not slowed down");
-    Ok(Plan::Each { added_ns: added_ns as u64, calls_per_second })
+    let by_calls = calls.and_then(|calls| at_calls(calls, longer * busy_ns, length));
+    let period_ns = rig.period_ns() as f64;
+    // Samples come by the clock, so that what pauses is met more often for as much work.
+    let by_sample = longer / (1.0 + longer * (busy_ns / 1e9).min(1.0));
+    let by_samples = Longer {
+        at: SlowedAt::Samples,
+        added_ns: (by_sample * period_ns) as u64,
+        per_second: busy_ns / period_ns,
+    };
+    let longer = by_calls.unwrap_or(by_samples);
+    debug_assert!(longer.added_ns >= 1, "what is made longer by nothing is not slowed down");
+    Ok(Plan::Longer(longer))
 }
 
-/// How long one call takes. A unit of progress has as many samples in the site however long others pause, while shares
+/// By its calls, where a probe at so many of them costs little, and chance at the ends of a window as well. `more_ns` is to
+/// be added in a second.
+fn at_calls(per_second: f64, more_ns: f64, length: Duration) -> Option<Longer> {
+    let per_window = per_second * length.as_secs_f64();
+    let added_ns = (more_ns / per_second).max(ADDED_NS_MIN);
+    let can =
+        per_second <= CALLS_MAX && per_window >= CALLS_PER_WINDOW_MIN && added_ns <= SLOWER_NS_MAX as f64;
+    can.then_some(Longer { at: SlowedAt::Calls, added_ns: added_ns as u64, per_second })
+}
+
+/// Time that the site takes for one unit of progress, which has as many samples in it however long others pause, while shares
 /// and rates change with them.
-fn call_ns(measured: &[Measured], period_ns: u64, calls_per_second: f64) -> f64 {
-    let of = |is: fn(Treatment) -> bool| {
-        let counts = |one: &&Measured| {
-            !matches!(one.excluded, Some(Excluded::Expired | Excluded::Unsettled | Excluded::Short))
-        };
-        measured.iter().filter(counts).filter(move |one| is(one.treatment)).map(|one| &one.window)
-    };
-    let faster = || of(|treatment| matches!(treatment, Treatment::SpeedUp(_)));
+fn ns_per_visit(measured: &[Measured], period_ns: u64) -> f64 {
+    let faster = windows(measured, |treatment| matches!(treatment, Treatment::SpeedUp(_)));
     let (hits, visits) =
-        faster().fold((0, 0), |(hits, visits), window| (hits + window.hits, visits + window.visits));
-    let ns_per_visit = hits as f64 * period_ns as f64 / visits.max(1) as f64;
-    ns_per_visit * per_second(of(|treatment| treatment == Treatment::Nothing)) / calls_per_second
+        faster.fold((0, 0), |(hits, visits), window| (hits + window.hits, visits + window.visits));
+    hits as f64 * period_ns as f64 / visits.max(1) as f64
+}
+
+/// Time that it takes in a second of a target that is left alone.
+fn busy_ns_per_s(measured: &[Measured], period_ns: u64) -> f64 {
+    let alone = windows(measured, |treatment| treatment == Treatment::Nothing);
+    ns_per_visit(measured, period_ns) * per_second(alone)
+}
+
+fn windows(measured: &[Measured], is: fn(Treatment) -> bool) -> impl Iterator<Item = &Window> {
+    let counts = |one: &&Measured| {
+        !matches!(one.excluded, Some(Excluded::Expired | Excluded::Unsettled | Excluded::Short))
+    };
+    measured.iter().filter(counts).filter(move |one| is(one.treatment)).map(|one| &one.window)
+}
+
+/// By how much longer its work became, percent. Samples come as often however long their threads pause, so that more of them fall
+/// into what pauses: what was paid for a visit says by how much.
+fn slowdown_percent(longer: Longer, measured: &[Measured], period_ns: u64) -> f64 {
+    match longer.at {
+        SlowedAt::Calls => {
+            let call_ns = busy_ns_per_s(measured, period_ns) / longer.per_second;
+            100.0 * longer.added_ns as f64 / call_ns
+        }
+        SlowedAt::Samples => {
+            let slower = windows(measured, |treatment| matches!(treatment, Treatment::SlowDown(_)));
+            let (paid_ns, visits) =
+                slower.fold((0, 0), |(ns, visits), window| (ns + window.paid_ns, visits + window.visits));
+            100.0 * paid_ns as f64 / visits.max(1) as f64 / ns_per_visit(measured, period_ns)
+        }
+    }
 }
 
 /// What the slow-down of a site came to; `None` where there was none, or no time for it. `claim` is the figure that it is
@@ -106,17 +145,18 @@ pub(super) fn outcome(
     period_ns: u64,
     claim: Option<&Point>,
 ) -> Option<SlowDown> {
-    let Plan::Each { added_ns, calls_per_second } = *plan else { return None };
-    let slowdown_percent = 100.0 * added_ns as f64 / call_ns(measured, period_ns, calls_per_second);
+    let Plan::Longer(longer) = *plan else { return None };
     let Cost { percent: cost_percent, interval_percent, rounds } = cost?;
+    let slowdown_percent = slowdown_percent(longer, measured, period_ns);
     let contradicts = claim.is_some_and(|claim| {
         let scale = as_much(claim.speedup_percent, slowdown_percent);
         let gap = gap(measured, metric, claim.speedup_percent, scale);
         contradicts(claim, interval_percent, slowdown_percent, gap)
     });
     Some(SlowDown {
-        added_ns,
-        calls_per_second,
+        at: longer.at,
+        added_ns: longer.added_ns,
+        calls_per_second: longer.per_second,
         slowdown_percent,
         cost_percent,
         interval_percent,

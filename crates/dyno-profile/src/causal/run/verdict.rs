@@ -13,6 +13,10 @@ use super::seen::OUTER_WAKES_PER_VISIT;
 
 /// Share of samples in loops that wait from which on others may be held up by pauses of those who spin.
 const SPINNING_PERCENT_MAX: f64 = 10.0;
+/// So many times what a speed-up saves a slow-down may cost beside them, for as much of it: others may take over as the limit.
+const SPINNING_COST_MAX: f64 = 2.0;
+/// And where CPUs are what is short: the same work is saved and added there.
+const CROWDED_COST_MAX: f64 = 1.25;
 /// Wake-ups of each other, per second, from which on threads wait for each other.
 const INNER_WAKES_MIN: f64 = 1.0;
 /// What the hypervisor kept of the CPUs, percent, from which on it is named as a cause of noise.
@@ -107,30 +111,42 @@ fn helps(case: &Case<'_>, point: &Point) -> (Verdict, String) {
     if let Some(why) = impossible(case).or_else(|| unproved(case, point)) {
         return (Verdict::NotMeasurable, format!("the virtual speed-up {said}, but {why}"));
     }
-    if case.spinning_elsewhere_percent > SPINNING_PERCENT_MAX && case.slow_down.is_none() {
-        return (
-            Verdict::NotMeasurable,
-            format!(
-                "the virtual speed-up {said}, but {}, and nothing else bears the figure out",
-                pays_late(case)
-            ),
-        );
-    }
-    if case.spinning_elsewhere_percent > SPINNING_PERCENT_MAX && costs_twice(case, point) {
-        let why = pays_late(case);
-        return (
-            Verdict::NotMeasurable,
-            format!("the virtual speed-up {said}{}, but {why}: the figure is too small", beside(case)),
-        );
+    if let Some(why) = pays_elsewhere(case) {
+        if case.slow_down.is_none() {
+            return (
+                Verdict::NotMeasurable,
+                format!("the virtual speed-up {said}, but {why}, and nothing else bears the figure out"),
+            );
+        }
+        if costs_more(case, point) {
+            return (
+                Verdict::NotMeasurable,
+                format!("the virtual speed-up {said}{}, but {why}: the figure is too small", beside(case)),
+            );
+        }
     }
     (Verdict::Helps, format!("{}{}{}{}", said, turns(case), beside(case), lasts(case)))
 }
 
-/// Whether really slowing the site down costs more than twice what the virtual speed-up saves, for as much of it.
-fn costs_twice(case: &Case<'_>, point: &Point) -> bool {
+/// Whether really slowing the site down costs more than the virtual speed-up saves, for as much of it. Beside loops that wait
+/// others may take over as the limit, where CPUs are what is short they do not.
+fn costs_more(case: &Case<'_>, point: &Point) -> bool {
+    let times = if case.is_crowded { CROWDED_COST_MAX } else { SPINNING_COST_MAX };
     case.slow_down.is_some_and(|slow| {
         let share = f64::from(point.speedup_percent) / slow.slowdown_percent.max(1.0);
-        slow.interval_percent[0] * share > 2.0 * point.interval_percent[1]
+        slow.interval_percent[0] * share > times * point.interval_percent[1]
+    })
+}
+
+/// Why pauses may be paid by others than those who would wait longer, if they may: by loops that wait, and on a core that
+/// threads share, where what one does is put to the next one's account, also if they have nothing to do with each other.
+fn pays_elsewhere(case: &Case<'_>) -> Option<String> {
+    if case.spinning_elsewhere_percent > SPINNING_PERCENT_MAX {
+        return Some(pays_late(case));
+    }
+    case.is_crowded.then(|| {
+        "more threads want to run than there are cores: whoever has a core next is taken to have waited for the one before"
+            .to_owned()
     })
 }
 
@@ -316,15 +332,15 @@ fn too_wide(credibility: &Credibility, greatest: &Point) -> String {
     } else {
         String::new()
     };
-    let [low, high] = greatest.interval_percent;
+    let ([low, high], level) = (greatest.interval_percent, greatest.speedup_percent);
     let off = greatest.allowance_points;
     if 2.0 * off > (high - low) / 2.0 {
         return format!(
-            "the interval is {low:+.1} to {high:+.1} %, and {off:.1} points of each side are what the method may be off by here: more time would not change that"
+            "{level} % faster, the interval is {low:+.1} to {high:+.1} %, and {off:.1} points of each side are what the method may be off by here: more time would not change that"
         );
     }
     format!(
-        "after {} rounds the interval is still {low:+.1} to {high:+.1} % (a window without delay deviates by {noise:.1} %{stolen}): give it more time or a quieter machine",
+        "{level} % faster, after {} rounds the interval is still {low:+.1} to {high:+.1} % (a window without delay deviates by {noise:.1} %{stolen}): give it more time or a quieter machine",
         greatest.rounds
     )
 }

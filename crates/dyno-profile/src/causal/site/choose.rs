@@ -162,7 +162,9 @@ impl Resolver {
             .then(|| self.inclusive_percent(ranges, profile) - percent(hits))
             .filter(|callees| *callees >= CALLEES_PERCENT_MIN);
         tried.source.hot_lines = lines;
-        tried.is_spinning = tried.site.reach == Reach::Own && self.mostly_waits(ranges, &at_addresses);
+        // Who gives its turn away again and again waits for others, in the kernel.
+        let waits = || tried.site.name.contains("sched_yield") || self.mostly_waits(ranges, &at_addresses);
+        tried.is_spinning = tried.site.reach == Reach::Own && waits();
     }
 
     /// Samples with this code anywhere on their stacks, percent.

@@ -15,6 +15,8 @@ pub(super) const CODE_BYTES_MAX: u64 = 64 << 10;
 pub(super) const INSTRUCTION_BYTES_MAX: u64 = 15;
 /// Instructions of a loop that only waits: an atomic, a compare, a pause and a jump, with some room.
 const WAITING_MAX: usize = 14;
+/// And of one that says so itself, by a `pause`: a runtime's loop looks at its clock and its settings as well.
+const PAUSING_MAX: usize = 100;
 
 /// A place within a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +101,9 @@ pub(super) fn waiting_loops(code: &[u8], at: u64) -> Vec<std::ops::Range<u64>> {
     for (last, instruction) in all.iter().enumerate() {
         let Some(target) = jump(instruction).filter(|to| *to <= instruction.ip()) else { continue };
         let Some(first) = all[..=last].iter().position(|one| one.ip() == target) else { continue };
-        if last - first < WAITING_MAX && only_waits(&all[first..=last]) {
+        let body = &all[first..=last];
+        let says_so = body.len() <= PAUSING_MAX && body.iter().any(|one| one.mnemonic() == Mnemonic::Pause);
+        if says_so || body.len() <= WAITING_MAX && only_waits(body) {
             found.push(target..instruction.next_ip());
         }
     }
@@ -107,9 +111,6 @@ pub(super) fn waiting_loops(code: &[u8], at: u64) -> Vec<std::ops::Range<u64>> {
 }
 
 fn only_waits(body: &[Instruction]) -> bool {
-    if body.iter().any(|one| one.mnemonic() == Mnemonic::Pause) {
-        return true;
-    }
     let mut factory = InstructionInfoFactory::new();
     let (mut reads, mut written, mut addressed) = (false, Vec::new(), Vec::new());
     for one in body {

@@ -1,6 +1,8 @@
 //! Small multiples: a curve for each site over the same axes, with what is known of the site.
 
-use dyno_record::causal::{Causal, HotLine, Metric, Point, Site, SourceKind, Treatment, Verdict, Window};
+use dyno_record::causal::{
+    Causal, HotLine, Metric, Point, Site, SlowedAt, SourceKind, Treatment, Verdict, Window,
+};
 
 use super::sites::{anchor, effect_of, tone};
 use crate::number;
@@ -201,8 +203,9 @@ fn notes(site: &Site, metric: Metric) -> Vec<String> {
     }
     if let Some(slow) = &site.slow_down {
         notes.push(format!(
-            "Really slowed down: each of {} calls per second made {} longer ({:.0} %) costs {} {} over {} rounds{}.",
+            "Really slowed down: each of {} {} per second made {} longer ({:.0} %) costs {} {} over {} rounds{}.",
             number::count(slow.calls_per_second),
+            if slow.at == SlowedAt::Calls { "calls" } else { "samples in it" },
             number::latency(slow.added_ns as f64 / 1e3),
             slow.slowdown_percent,
             number::effect(slow.cost_percent, slow.interval_percent),

@@ -17,6 +17,7 @@ pub(super) struct RawThread {
     pub(super) inserted_off_ns: u64,
     pub(super) off_ns: u64,
     pub(super) sampled_ns: u64,
+    pub(super) owed_ns: u64,
     pub(super) work: u64,
     pub(super) user_mode: u32,
     pub(super) scheduled: u32,
@@ -46,7 +47,7 @@ pub(super) struct RawRanges {
     pub(super) to: [u64; RANGES_MAX],
 }
 
-const _: () = assert!(size_of::<RawThread>() == 72, "struct thread of causal.h");
+const _: () = assert!(size_of::<RawThread>() == 80, "struct thread of causal.h");
 const _: () = assert!(size_of::<RawPoint>() == 56, "struct point of causal.h");
 const _: () = assert!(size_of::<RawRanges>() == 8 + 16 * RANGES_MAX, "struct ranges of causal.h");
 const _: () = assert!(word::COUNT * 8 == 448, "struct control of causal.h");
@@ -63,6 +64,7 @@ pub(super) const EMPTY: RawThread = RawThread {
     inserted_off_ns: 0,
     off_ns: 0,
     sampled_ns: 0,
+    owed_ns: 0,
     work: 0,
     user_mode: 0,
     scheduled: 0,

@@ -57,6 +57,15 @@ pub enum Tried<'s> {
         /// The share of each that is cut off.
         percent: u32,
     },
+    /// Whoever is sampled in code at these addresses pauses itself: it becomes slower, really, call or no call.
+    Held {
+        /// Where it lies in the target.
+        ranges: &'s [Range<u64>],
+        /// Which part of a stack counts.
+        reach: Reach,
+        /// Its own delay at each hit.
+        ns: u64,
+    },
     /// Each call of what [`super::Probe::probe`] put [`Mark::Slow`] on lasts longer.
     Slower {
         /// By so much, at most [`SLOWER_NS_MAX`].
@@ -65,16 +74,18 @@ pub enum Tried<'s> {
 }
 
 impl Tried<'_> {
-    /// Whether other threads pause for it; a call is slowed down where it is made.
-    pub(super) fn pauses_others(&self) -> bool {
-        matches!(self, Tried::Code { .. } | Tried::Waits { .. })
+    /// Whether threads pause for it at their samples; a call is slowed down where it is made.
+    pub(super) fn needs_samples(&self) -> bool {
+        matches!(self, Tried::Code { .. } | Tried::Held { .. } | Tried::Waits { .. })
     }
 
     /// # Panics
     /// When it is none that the programs could carry out: they check nothing.
     pub(super) fn check(&self) {
         match self {
-            Tried::Code { ranges, .. } => assert!(!ranges.is_empty(), "code that lies nowhere is sped up"),
+            Tried::Code { ranges, .. } | Tried::Held { ranges, .. } => {
+                assert!(!ranges.is_empty(), "code that lies nowhere is tried");
+            }
             Tried::Waits { percent, .. } => assert!(*percent <= 100, "{percent} % of a wait is cut off"),
             Tried::Nothing | Tried::Slower { .. } => {}
         }

@@ -21,6 +21,7 @@ pub(super) const SUBJECT: usize = 17;
 pub(super) const PERIOD_NS: usize = 18;
 pub(super) const INTERRUPT_NS: usize = 19;
 pub(super) const FILE_NS: usize = 20;
+pub(super) const OWN_NS: usize = 21;
 /// A line of its own.
 pub(super) const INSERTED_NS: usize = 24;
 /// The first of the counters; seven words lie between.

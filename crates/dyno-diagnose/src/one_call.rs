@@ -85,18 +85,21 @@ pub(super) fn of_thread(profile: &Profile, tid: u32) -> Option<Call> {
 fn is_call(profile: &Profile, frames: &[&Frame], depth: usize) -> bool {
     let frame = frames[depth];
     let below = &frames[..=depth];
-    let is_plain = frame.origin == Origin::User && !frame.inlined && !frame.name.starts_with("0x");
+    let above = || frames[depth + 1..].iter().filter(|one| one.origin == Origin::User);
+    let is_of_interpreter = above().any(|one| is_interpreter(one));
+    // A built-in function of a stripped interpreter is told by its address. Elsewhere one without a name may be any part of it all.
+    let has_place = !frame.name.starts_with("0x") || is_of_interpreter && frame.module.is_some();
+    let is_plain = frame.origin == Origin::User && !frame.inlined && has_place;
     if !is_plain || is_told_otherwise(&frame.name) || below.iter().any(|one| is_interpreter(one)) {
         return false;
     }
-    let above = || frames[depth + 1..].iter().filter(|one| one.origin == Origin::User);
     let in_program = |one: &&&Frame| !is_in_library(profile, one);
     // The loader's way in is the program's as well: it calls the C library, which calls `main`.
     let mut outer = frames.iter().rev().filter(|one| one.origin == Origin::User);
     let begins = outer.next().is_some_and(|one| !is_in_library(profile, one))
         && outer.next().is_some_and(|one| is_in_library(profile, one));
     below.iter().all(|one| one.origin == Origin::User)
-        && (above().any(|one| is_interpreter(one))
+        && (is_of_interpreter
             || below.iter().all(|one| is_in_library(profile, one))
                 && above().filter(in_program).count() >= CALLERS_MIN + usize::from(begins))
 }
@@ -172,6 +175,18 @@ mod tests {
         ];
         assert!(told(9.9, &scan).unwrap().starts_with("sqlite3_step (libc.so.6)"));
         assert_eq!(told(5.0, &scan), None, "it waits for something as well");
+    }
+
+    /// Planted fault: a function without a name is none.
+    #[test]
+    fn a_call_of_a_stripped_interpreter_is_told_by_its_address() {
+        let contains = [
+            ("main;0x10;_PyEval_EvalFrameDefault;0x568bf0", 58),
+            ("main;0x10;_PyEval_EvalFrameDefault;0x568bf0;0x569fc0", 41),
+            ("main;0x10;_PyEval_EvalFrameDefault", 1),
+        ];
+        assert!(told(9.9, &contains).unwrap().starts_with("0x568bf0 (x) with what it calls is 99 %"));
+        assert_eq!(told(9.9, &[("main;0x10;0x20", 60), ("main;0x10;0x30", 40)]), None, "no interpreter");
     }
 
     /// Planted faults: none of the two lines (what calls back; `CALLERS_MIN`); an interpreter below a call.

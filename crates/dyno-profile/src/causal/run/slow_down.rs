@@ -32,6 +32,9 @@ const LEVEL_PERCENT: u32 = 50;
 const GAP_CHANCE_MAX: f64 = 0.001;
 /// Points by which they must differ at least: less changes no decision.
 const GAP_POINTS: f64 = 1.0;
+/// A gap of so many points is seen in few rounds, of which no chance is as small.
+const WIDE_GAP_POINTS: f64 = 8.0;
+const WIDE_GAP_CHANCE_MAX: f64 = 0.01;
 
 /// The slow-down that a site's claim is held against.
 #[derive(Debug, Clone, PartialEq)]
@@ -173,8 +176,12 @@ fn contradicts(point: &Point, cost: [f64; 2], slowdown_percent: f64, gap: Option
     let [_, cost_high] = cost;
     let apart = point.interval_percent[0] > 0.0
         && point.interval_percent[0] > cost_high * as_much(point.speedup_percent, slowdown_percent);
-    let least = GAP_POINTS + point.allowance_points;
-    apart && gap.is_some_and(|gap| gap.mean - gap.half_width > least && gap.p < GAP_CHANCE_MAX)
+    let is_beyond = |gap: Mean, points: f64| gap.mean - gap.half_width > points + point.allowance_points;
+    apart
+        && gap.is_some_and(|gap| {
+            is_beyond(gap, GAP_POINTS) && gap.p < GAP_CHANCE_MAX
+                || is_beyond(gap, WIDE_GAP_POINTS) && gap.p < WIDE_GAP_CHANCE_MAX
+        })
 }
 
 /// What a slow-down's cost is multiplied with, to be that of as much as a level.
@@ -198,7 +205,12 @@ mod tests {
         };
         let gap = |mean| Some(Mean { mean, half_width: 1.0, sd: 1.0, n: 20, p: 1e-6 });
         assert!(contradicts(&point, [2.0, 8.0], 50.0, gap(10.0)));
-        assert!(!contradicts(&point, [2.0, 8.0], 50.0, gap(10.0).map(|gap| Mean { p: 0.01, ..gap })));
+        let of_few = |mean| gap(mean).map(|gap| Mean { p: 0.005, ..gap });
+        assert!(
+            !contradicts(&point, [2.0, 8.0], 50.0, of_few(8.9))
+                && contradicts(&point, [2.0, 8.0], 50.0, of_few(9.1))
+        );
+        assert!(!contradicts(&point, [2.0, 8.0], 50.0, gap(10.0).map(|gap| Mean { p: 0.011, ..gap })));
         let lumps = Point { allowance_points: 9.0, ..point };
         assert!(!contradicts(&lumps, [2.0, 8.0], 50.0, gap(10.0)), "the method may be off by as much");
         assert!(!contradicts(&point, [25.0, 35.0], 50.0, gap(-15.0)), "another bottleneck takes over");

@@ -3,7 +3,7 @@
 //! A verdict is never read from a figure whose bias is known: what stands in the way is asked first (`obstacle`), in the
 //! order in which it would mislead most.
 
-use dyno_record::causal::{Credibility, Metric, Point, Slope, Verdict};
+use dyno_record::causal::{Credibility, Metric, Point, Slope, SlowDown, Verdict};
 
 use super::case::{CHANCE_MAX, Case, WORTH_POINTS};
 use super::control::{Rest, filled_in_words};
@@ -118,6 +118,15 @@ fn helps(case: &Case<'_>, point: &Point) -> (Verdict, String) {
                 format!("the virtual speed-up {said}, but {why}, and nothing else bears the figure out"),
             );
         }
+        if let Some(slow) = case.slow_down.filter(|slow| !bears_out(slow, point)) {
+            return (
+                Verdict::NotMeasurable,
+                format!(
+                    "the virtual speed-up {said}, but really slowing it down by {:.0} % costs only {:.1} %, and {why}",
+                    slow.slowdown_percent, slow.cost_percent
+                ),
+            );
+        }
         if costs_more(case, point) {
             return (
                 Verdict::NotMeasurable,
@@ -126,6 +135,12 @@ fn helps(case: &Case<'_>, point: &Point) -> (Verdict, String) {
         }
     }
     (Verdict::Helps, format!("{}{}{}{}", said, turns(case), beside(case), lasts(case)))
+}
+
+/// Whether really slowing the site down may cost as much as the virtual speed-up saves at least, for as much of it.
+fn bears_out(slow: &SlowDown, point: &Point) -> bool {
+    let share = f64::from(point.speedup_percent) / slow.slowdown_percent.max(1.0);
+    slow.interval_percent[1] * share >= point.interval_percent[0]
 }
 
 /// Whether really slowing the site down costs more than the virtual speed-up saves, for as much of it. Beside loops that wait
@@ -167,9 +182,7 @@ fn impossible(case: &Case<'_>) -> Option<String> {
     let size = |point: &Point| f64::from(point.speedup_percent);
     let beyond =
         case.unbiased().map(|(point, _)| point).find(|point| point.interval_percent[0] > size(point))?;
-    let is_borne_out = case.slow_down.is_some_and(|slow| {
-        slow.interval_percent[1] * size(beyond) / slow.slowdown_percent.max(1.0) >= beyond.interval_percent[0]
-    });
+    let is_borne_out = case.slow_down.is_some_and(|slow| bears_out(slow, beyond));
     let why = match (waits, case.slow_down) {
         (true, Some(_)) if is_borne_out => return None,
         (true, None) => "others may wait less for it, and no slow-down could be tried that would show it",
@@ -551,6 +564,33 @@ mod tests {
         let case = Case { slow_down: Some(&slow), spinning_elsewhere_percent: 30.0, ..case(&small) };
         let (answer, why) = verdict(&case);
         assert!(answer == Verdict::NotMeasurable && why.contains("the figure is too small"), "{why}");
+    }
+
+    /// A thread that has nothing to do with the visits seemed to save 25 % of them on the core that it shares.
+    ///
+    /// Planted faults: `pays_elsewhere` asks for loops that wait alone; none of `bears_out` and `costs_more`.
+    #[test]
+    fn where_threads_share_cores_a_gain_is_told_if_a_slow_down_costs_about_as_much() {
+        let gain = estimates(25.0, 3.0, 1e-9);
+        let told = |costs: Option<f64>| {
+            let slow = costs.map(|cost| SlowDown {
+                slowdown_percent: 50.0,
+                cost_percent: cost,
+                interval_percent: [cost - 2.0, cost + 2.0],
+                ..SlowDown::default()
+            });
+            verdict(&Case { slow_down: slow.as_ref(), is_crowded: true, ..case(&gain) })
+        };
+        assert_eq!(told(Some(26.0)).0, Verdict::Helps);
+        for (costs, words) in [
+            (None, "nothing else bears"),
+            (Some(10.0), "costs only 10.0 %"),
+            (Some(50.0), "figure is too small"),
+        ] {
+            let (answer, why) = told(costs);
+            assert!(answer == Verdict::NotMeasurable && why.contains(words), "{why}");
+            assert!(why.contains("more threads want to run"), "{why}");
+        }
     }
 
     /// A consumer that spins pays as late as it is sampled, and its producer, half of all time, seemed to be worth nothing.

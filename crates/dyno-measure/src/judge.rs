@@ -232,7 +232,7 @@ impl Verdict {
     pub fn of(estimate: &Estimate) -> Self {
         match estimate {
             e if !e.excludes_zero() => Self::NoDifference,
-            e if e.log_ratio < 0.0 => Self::Better,
+            e if e.log_ratio.is_sign_negative() => Self::Better,
             _ => Self::Worse,
         }
     }
@@ -459,7 +459,7 @@ fn tell_apart(totals: f64, trimmed: &Estimate, rule: &Rule) -> bool {
 
 /// What the cheaper side saves of the dearer one, percent; negative where B is the cheaper one.
 pub(crate) fn saved_percent(log_ratio: f64) -> f64 {
-    100.0 * log_ratio.signum() * -(-log_ratio.abs()).exp_m1()
+    (-100.0 * (-log_ratio.abs()).exp_m1()).copysign(log_ratio)
 }
 
 /// Whether a single pair lies where no noise of a machine was ever seen: a block that cost many times as much. Of those
@@ -546,6 +546,8 @@ fn tail(trial: &Trial, z: f64) -> Option<Estimate> {
     Some(Estimate { log_ratio: mean(&groups), error, half_width, n: trial.pairs.len(), uncharged: 0.0 })
 }
 
+#[cfg(test)]
+mod bursts;
 #[cfg(test)]
 mod edges;
 

@@ -174,6 +174,9 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 #[cfg(test)]
+mod edges;
+
+#[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;

@@ -10,12 +10,12 @@ use crate::Prng;
 use crate::series::{Block, Side};
 
 /// A block of so many ns a reply, of CPU and of time alike.
-fn block(ns: u64) -> Block {
+pub(super) fn block(ns: u64) -> Block {
     Block { replies: 1_000, wall_ns: 1_000 * ns, cpu_in_ns: 1_000 * ns, ..Block::default() }
 }
 
 /// Pairs whose A costs 1,000 ns a reply, and B these.
-fn pairs(costs: impl IntoIterator<Item = u64>) -> Vec<Pair> {
+pub(super) fn pairs(costs: impl IntoIterator<Item = u64>) -> Vec<Pair> {
     let pair = |ns| Pair { first: Side::A, instance: 0, a: block(1_000), b: block(ns) };
     costs.into_iter().map(pair).collect()
 }
@@ -185,6 +185,7 @@ fn outliers_lean_to_a_side_from_the_ninth_on_and_only_beyond_four_deviations() {
     assert!(!leans(&[830; 8]) && leans(&[830; 9]));
     assert!(!leans(&[1_050; 9]), "ln 1.05 = 4.9 % lies within");
     assert!(leans(&[1_070; 9]), "ln 1.07 = 6.8 % lies beyond");
+    assert!(!leans(&[1_058; 9]), "ln 1.058 = 5.64 % lies within");
     // Nine of ten on one side: 2 · (1 + 10) / 1,024 = 0.021.
     assert!(!leans(&[1_200, 1_200, 1_200, 1_200, 1_200, 1_200, 1_200, 1_200, 1_200, 830]));
 }
@@ -301,6 +302,19 @@ fn a_tail_needs_all_of_its_groups_and_as_many_starts() {
         tail_growth(&tails(Trial::new(Metric::CpuPerRequest), each)).is_some()
     };
     assert_eq!([7, 8].map(groups), [false, true]);
+}
+
+/// Four starts have three degrees of freedom, and eight groups in turns seven, as they always had.
+#[test]
+fn a_tails_interval_is_as_wide_as_its_groups_are_few() {
+    let starts = (0..4_u32).map(|n| (n, [1_000_000, 1_000_000 + 20_000 * u64::from(n % 2)], [1_000; 2]));
+    let told = tail_growth(&tails(Trial::of_starts(Metric::CpuPerRequest, 4), starts)).unwrap();
+    assert!((told.half_width / told.error - student(GUARD_Z, 3.0)).abs() < 1e-9, "{told:?}");
+    let told = tail_growth(&grown([1_000_000, 1_020_000])).unwrap();
+    assert!((told.half_width / told.error - expanded(GUARD_Z, 7.0)).abs() < 1e-9, "{told:?}");
+    // Half of the groups grow by as much: they deviate by half of it, √(8 / 7) times, over √8.
+    let error = told.log_ratio / 7_f64.sqrt();
+    assert!((told.error - error).abs() < 1e-9 && told.n == 8, "{told:?} {error}");
 }
 
 #[test]

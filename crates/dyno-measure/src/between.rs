@@ -355,6 +355,33 @@ mod tests {
         assert!(near(one, 1.01e-4_f64.sqrt()) && near(many, 2e-6_f64.sqrt()), "{one} {many}");
     }
 
+    /// Satterthwaite's degrees by hand. Of pairs 2.5e-5 with ten degrees, of starts a quarter of 1e-4, known to a quarter of 2e-5:
+    /// 2 · (5e-5)² / ((5e-6)² + 2 · (2.5e-5)² / 10) = 33.33. And of a comparison to come with sixteen pairs, whose own starts will
+    /// know it to 2e-4 · √(2 / 3) where others do to 2e-4.
+    #[test]
+    fn an_interval_has_the_degrees_of_both_its_parts() {
+        let known = Between { variance: 1e-4, error: 2e-5 };
+        let four: Vec<(u32, f64)> = (0..4).map(|start| (start, 0.1)).collect();
+        let [error, half_width] = paid(0.005, 2.576, 10.0, &four, known);
+        assert!(near(half_width / error, student(2.576, 100.0 / 3.0)), "{}", half_width / error);
+        let own = 2e-4 * (2.0_f64 / 3.0).sqrt();
+        let both = 1.0 / (1.0 / 4e-8 + 1.0 / (own * own));
+        let freedom = 2.0 * 25e-10 / (both / 16.0 + 2.0 * 6.25e-10 / 16.0);
+        let [error, half_width] = planned(Between { variance: 1e-4, error: 2e-4 }, 4e-4, 16, 4, 2.576);
+        assert!(near(half_width / error, student(2.576, freedom)), "{} {freedom}", half_width / error);
+    }
+
+    /// (1 + 0.5 + 0.25) · 6.58404 = 11.522.
+    #[test]
+    fn what_is_more_than_chance_counts_what_was_known_its_error_and_the_noise() {
+        let known = Between { variance: 1.0, error: 0.5 };
+        let of = |observed| known.with(Spread { observed, noise: 0.25, freedom: 1.0 });
+        let (variance, error) = of(11.6);
+        assert!(near(variance, 11.35) && near(error, 11.6 * 2_f64.sqrt()), "{variance} {error}");
+        let (variance, error) = of(11.4);
+        assert!(variance < 2.0 && error < 1.0, "{variance} {error}: both together");
+    }
+
     #[test]
     #[should_panic(expected = "a comparison has a pair and a start")]
     fn a_comparison_without_pairs_is_never_planned() {

@@ -187,6 +187,9 @@ fn told(estimate: Estimate, typical: f64, sides: &Sides, of: usize) -> Option<Me
 }
 
 #[cfg(test)]
+mod edges;
+
+#[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;

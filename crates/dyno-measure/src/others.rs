@@ -87,4 +87,24 @@ mod tests {
         let told = rise(&still).unwrap();
         assert!(!told.is_sure() && told.low_ns() == 0.0);
     }
+
+    /// Others burn 1,000 and 3,000 ns for B's requests in turns, and 500 for A's: 1,500 more, which deviate by 1,000 · √(20 / 19).
+    #[test]
+    fn what_others_burn_more_is_a_mean_with_students_interval() {
+        let block = |ns: u64| Block { replies: 1_000, foreign_ns: 1_000 * ns, ..Block::default() };
+        let pair =
+            |at: u64| Pair { first: Side::A, instance: 0, a: block(500), b: block(1_000 + 2_000 * (at % 2)) };
+        let pairs: Vec<Pair> = (0..20).map(pair).collect();
+        let told = rise(&pairs).unwrap();
+        let half_width_ns = student(SURE_Z, 19.0) * 1_000.0 / 19_f64.sqrt();
+        assert!((told.ns - 1_500.0).abs() < 1e-9, "{told:?}");
+        assert!((told.half_width_ns - half_width_ns).abs() < 1e-9, "{told:?} {half_width_ns}");
+        assert_eq!(told.low_ns(), told.ns - told.half_width_ns);
+        assert_eq!(rise(&pairs[1..]), None, "nineteen are too few");
+        let at = |ns| Rise { ns, half_width_ns: 5.0 }.is_sure();
+        assert_eq!([4.9, 5.0, 5.1].map(at), [false, false, true]);
+        let unanswered = Block { foreign_ns: 7, ..Block::default() };
+        let none = Pair { first: Side::A, instance: 0, a: Block::default(), b: unanswered };
+        assert_eq!(rise(&[none; 20]).map(|told| told.ns), Some(7.0), "without a reply nothing is divided");
+    }
 }

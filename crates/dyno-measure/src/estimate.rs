@@ -423,6 +423,48 @@ mod tests {
         assert!(told.has_spread() && !Estimate { error: 0.0, ..told }.has_spread());
     }
 
+    /// What is not charged widens the interval on its own side, and the centre that counts is the nearer one to nought.
+    #[test]
+    fn cpu_outside_of_blocks_widens_an_interval_to_its_own_side() {
+        let told =
+            |log_ratio, uncharged| Estimate { log_ratio, error: 0.01, half_width: 0.03, n: 9, uncharged };
+        for (log_ratio, uncharged, ends, nearest, excludes) in [
+            (0.1, 0.0, [0.07, 0.13], 0.1, true),
+            (0.1, 0.02, [0.07, 0.15], 0.1, true),
+            (0.1, -0.02, [0.05, 0.13], 0.08, true),
+            (0.1, -0.08, [-0.01, 0.13], 0.02, false),
+            (0.1, -0.2, [-0.13, 0.13], 0.0, false),
+            (-0.1, 0.02, [-0.13, -0.05], -0.08, true),
+            (-0.1, -0.02, [-0.15, -0.07], -0.1, true),
+            (-0.1, 0.2, [-0.13, 0.13], 0.0, false),
+            (0.1, -0.1, [-0.03, 0.13], 0.0, false),
+        ] {
+            let told = told(log_ratio, uncharged);
+            let [low, high] = told.ends();
+            assert!(near(low, ends[0]) && near(high, ends[1]), "{log_ratio} and {uncharged}: {low} {high}");
+            assert!(near(told.nearest(), nearest), "{log_ratio} and {uncharged}: {}", told.nearest());
+            assert!(near(told.at_most(), ends[0].abs().max(ends[1].abs())), "{told:?}");
+            assert_eq!(told.excludes_zero(), excludes, "{told:?}");
+            assert!(!Estimate { error: 0.0, ..told }.excludes_zero());
+        }
+    }
+
+    /// Eleven pairs are three stretches: two degrees of freedom.
+    #[test]
+    fn totals_have_the_degrees_of_their_stretches() {
+        let pairs = pairs(&[(0, 1.0), (0, 1.2), (0, 0.9), (0, 1.1), (0, 1.3)].repeat(3)[..11]);
+        let told = ratio_of_totals(Metric::CpuPerRequest, &pairs, 2.576, 1);
+        assert!(near(told.half_width, expanded(2.576, 2.0) * told.error), "{told:?}");
+        let known = Between { variance: 0.0, error: 1e-9 };
+        let paid = totals_over_starts(Metric::CpuPerRequest, &pairs, 2.576, 1, known);
+        assert!(
+            near(paid.error, told.error) && near(paid.half_width, student(2.576, 2.0) * told.error),
+            "{paid:?}"
+        );
+        let trimmed = over_starts(Metric::CpuPerRequest, &pairs, 2.576, Between { variance: 1e-4, ..known });
+        assert!(trimmed.error > 0.01 && trimmed.half_width > 2.576 * trimmed.error, "{trimmed:?}");
+    }
+
     #[test]
     fn lists_are_compared_in_turns_where_they_are_as_long_as_each_other_and_long_enough() {
         let (a, b) = ([100.0; 6], [99.0, 98.0, 97.0, 98.0, 99.0, 97.0]);

@@ -132,4 +132,46 @@ mod tests {
         assert_eq!(by_chance([9, 4], [4, 4]), 1.0);
         assert_eq!(by_chance([u64::MAX; 2], [u64::MAX; 2]), 1.0);
     }
+
+    /// Every split of up to seven, by their ways counted. Planted faults: a step of the sum that goes wrong, or a share that is
+    /// taken for the other one.
+    #[test]
+    fn few_counts_lean_as_their_ways_say() {
+        for share in [0.1, 0.5, 0.75] {
+            for (up, down) in (0..=7).flat_map(|all| (0..=all).map(move |up| (up, all - up))) {
+                let all = up + down;
+                let ways = |k: usize| {
+                    let chance = share_of(share, k) * share_of(1.0 - share, all - k);
+                    choose(all as u64, k as u64) * chance
+                };
+                let (below, above): (f64, f64) = ((0..=up).map(ways).sum(), (up..=all).map(ways).sum());
+                let (wanted, read) = ((2.0 * below.min(above)).min(1.0), leans([up, down], share));
+                assert!((read - wanted).abs() < 1e-12, "{up} and {down} of {share}: {read}, {wanted}");
+            }
+        }
+    }
+
+    fn share_of(share: f64, times: usize) -> f64 {
+        share.powi(times as i32)
+    }
+
+    /// Up to five hundred they are counted; from there on half a count is taken from their distance to what is expected: of 280 and
+    /// 221 that is 29, of a deviation of √125.25.
+    #[test]
+    fn many_counts_lean_as_a_normal_curve_says() {
+        for (counts, share, wanted) in [([280, 220], 0.5, 0.008261421817), ([60, 440], 0.1, 0.161974324454)] {
+            let read = leans(counts, share);
+            assert!((read - wanted).abs() < 1e-9, "{counts:?}: {read}");
+        }
+        for (counts, share, deviations) in [
+            ([280, 221], 0.5, 29.0 / 125.25_f64.sqrt()),
+            ([221, 280], 0.5, 29.0 / 125.25_f64.sqrt()),
+            ([65, 436], 0.1, 14.4 / 45.09_f64.sqrt()),
+            ([40, 461], 0.1, 9.6 / 45.09_f64.sqrt()),
+        ] {
+            let (read, wanted) = (leans(counts, share), 2.0 * normal_below(-deviations));
+            assert!((read - wanted).abs() < 1e-9, "{counts:?}: {read}, {wanted}");
+        }
+        assert_eq!(leans([250, 251], 0.5), 1.0, "as many as can be");
+    }
 }

@@ -275,6 +275,8 @@ mod tests {
         assert!(near(two.excess(), 7.0));
         // (variance + noise) · √(2 / 1).
         assert!(near(two.error(0.0), 2_f64.sqrt()) && near(two.error(7.0), 8.0 * 2_f64.sqrt()));
+        // Of eight degrees, a half.
+        assert!(near(Spread { freedom: 8.0, ..two }.error(3.0), 2.0));
         let uneven = Spread::of(&[(0, 0.0), (0, 2.0), (0, 4.0), (1, 9.0)]).unwrap();
         assert!(near(uneven.observed, 24.5) && near(uneven.noise, 8.0 / 3.0), "{uneven:?}");
         let alike = Spread::of(&[(0, 3.0), (0, 3.0), (1, 3.0)]).unwrap();
@@ -295,6 +297,7 @@ mod tests {
     #[test]
     fn a_trial_whose_starts_differ_by_more_than_chance_is_judged_by_its_own() {
         assert!((at_most(1.0) - 6.584_04).abs() < 1e-4, "{}", at_most(1.0));
+        assert!((at_most(4.0) - 3.325_88).abs() < 1e-4, "{}", at_most(4.0));
         let own = |observed| Spread { observed, noise: 0.1, freedom: 1.0 };
         let (variance, error) = Between::SUPPOSED.with(own(1.0));
         assert!(near(variance, 0.9) && near(error, 2_f64.sqrt()), "{variance} {error}: 0.9 + 0.1, times √2");

@@ -495,6 +495,15 @@ mod tests {
     }
 
     #[test]
+    fn a_trial_begins_with_its_metric_and_with_as_many_groups_as_it_needs() {
+        for metric in [Metric::CpuPerRequest, Metric::SecondsPerRequest, Metric::P50] {
+            let trials = [Trial::new(metric), Trial::of_starts(metric, TAIL_STARTS)];
+            assert_eq!(trials.each_ref().map(|trial| trial.metric), [metric; 2]);
+            assert_eq!(trials.map(|trial| trial.tails.len()), [TAIL_GROUPS, 0]);
+        }
+    }
+
+    #[test]
     fn off_block_cpu_counts_against_its_own_side() {
         let quiet = block(1_000, 5_000_000);
         let noisy = Block { cpu_off_ns: 500_000, ..quiet };

@@ -410,4 +410,16 @@ mod tests {
             assert_eq!((missing.what.as_str(), missing.why.as_str()), ("noise", "no time left for it"));
         });
     }
+
+    /// Four servers of a second each: of both sides that would be eight seconds, whenever it is.
+    #[test]
+    fn opening_one_side_takes_half_of_what_both_would() {
+        on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+            (climber.meter.now_ns, climber.meter.open_ns) = (100 * SECOND, SECOND);
+            let spec = ArmSpec { setting: climber.standing.clone(), load: climber.plan.load.clone() };
+            let side = climber.open_side(spec).unwrap_or_else(|trouble| panic!("{trouble}"));
+            assert_eq!((climber.pace.open_ns, climber.pace.turn_ns), (8 * SECOND, 4 * SECOND));
+            climber.close_side(side);
+        });
+    }
 }

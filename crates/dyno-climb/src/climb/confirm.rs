@@ -99,7 +99,7 @@ fn pairs_to_see_again(attempt: &Attempt) -> Option<usize> {
     let centre = log_of_percent(attempt.effect_percent?);
     let half = (centre - low).min(high - centre);
     let error = half / Rule::QUICK.z;
-    let near = if centre < 0.0 { -high } else { low };
+    let near = if centre.is_sign_negative() { -high } else { low };
     let effect = near + half - error;
     let needed = attempt.pairs as f64 * ((CONFIRM_Z + SEEN_AGAIN_Z) * error / effect).powi(2);
     (effect > 0.0).then_some(needed.ceil() as usize)

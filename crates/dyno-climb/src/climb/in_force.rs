@@ -150,4 +150,37 @@ mod tests {
         assert_eq!(in_force.lines.each_ref().map(|of_role| read(&of_role.concat())), [false, true]);
         assert!(!read(&in_force.into_lines(Role::Final)));
     }
+
+    /// What the start shows as well is a doubt of that arm, and none that it is not what its name says.
+    #[test]
+    fn an_arm_beside_the_way_stays_where_the_start_shows_the_same() {
+        let mut in_force = InForce::due(vec![due(Bound::AtMost(3.0))]);
+        let start = [Reading::Number(2.0)];
+        for role in [Role::Reached, Role::NaiveWithHeadline, Role::Final] {
+            in_force.hold(role, &start, &[(0, Reading::Number(3.0))], "before");
+            assert!(in_force.is_proved(role), "{role:?}");
+        }
+        assert_eq!((in_force.not_applied, in_force.doubts.len()), (None, 1));
+    }
+
+    /// Planted faults: what was read after the load stands in the place of what was read before it; the latest takes the first one's.
+    #[test]
+    fn the_first_reading_before_the_load_and_the_latest_after_it_are_told() {
+        let read = |end| {
+            let mut in_force = InForce::due(vec![due(Bound::AtMost(3.0))]);
+            for (when, [at_start, with]) in
+                [("before", [9.0, 1.0]), ("after", [8.0, 2.0]), ("before", [7.0, 0.0]), ("after", [6.0, 3.0])]
+            {
+                let start = [Reading::Number(at_start)];
+                in_force.hold(end, &start, &[(0, Reading::Number(with))], when);
+            }
+            let lines = in_force.into_lines(end);
+            lines.into_iter().map(|line| (line.when, line.read)).collect::<Vec<_>>()
+        };
+        let wanted = [("before", "9"), ("before", "1"), ("after", "6"), ("after", "3")];
+        let wanted = wanted.map(|(when, read)| (when.to_owned(), read.to_owned()));
+        for end in [Role::Final, Role::Reached] {
+            assert_eq!(read(end), wanted, "{end:?}");
+        }
+    }
 }

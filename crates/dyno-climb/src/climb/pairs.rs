@@ -349,7 +349,7 @@ fn too_many_invalid(trial: &Trial, slow: Option<(Side, u64)>) -> Option<Outcome>
 mod tests {
     use super::*;
     use crate::climb::rules::step_rule;
-    use crate::climb::still::{measured, on_a_climb, options, plan, trial};
+    use crate::climb::still::{SECOND, measured, on_a_climb, options, plan, trial};
     use dyno_measure::series::Block;
 
     /// Planted fault: whatever makes a pair invalid, its clock is blamed.
@@ -499,5 +499,32 @@ mod tests {
             assert_eq!(trial.rss_peak_bytes, [9, 8], "of one side alone nothing is known");
             climber.close_bench(bench);
         });
+    }
+
+    /// Thirty pairs of blocks of 30 ms, or twelve of visits with two blocks, late in a climb that has opened servers before.
+    #[test]
+    fn what_a_pair_takes_is_read_from_the_pairs_alone() {
+        let (live, in_turn) = (Rule::once(30, 2.5), Rule::once(12, 2.5).by_instances());
+        for (schedule, rule, pair_ns, turn_ns) in [
+            (Schedule::LivePairs, live, 60_000_000, 7 * SECOND),
+            (Schedule::InTurn, in_turn, 64_000_000, 120_000_000),
+        ] {
+            on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+                (climber.meter.now_ns, climber.meter.block_ns) = (100 * SECOND, 30_000_000);
+                (climber.pace.opening_ns, climber.pace.turn_ns) = (5 * SECOND, 7 * SECOND);
+                let arms = Sides::apart([climber.standing.clone(), climber.standing.with("a", "on")]);
+                let load = climber.plan.load.clone();
+                let comparison = Comparison { arms, schedule, rule, load };
+                let Ok(mut bench) = climber.open_bench(&comparison, &[]) else { panic!("it opens") };
+                (climber.pace.pair_ns, climber.pace.turn_ns) = (64_000_000, 7 * SECOND);
+                let asked = Asked { until: Until::at(u64::MAX), ..asked(Stage::Step, 1, Some("a=on")) };
+                let tried = climber.pairs(&mut bench, &comparison, &asked);
+                let pairs = climber.record.series.trials[tried.trial].trial.pairs.len();
+                assert_eq!(pairs, rule.first);
+                assert!(matches!(tried.outcome, Outcome::Judged(_)));
+                assert_eq!((climber.pace.pair_ns, climber.pace.turn_ns), (pair_ns, turn_ns), "{schedule:?}");
+                climber.close_bench(bench);
+            });
+        }
     }
 }

@@ -400,7 +400,9 @@ fn dead(block: &Block) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::climb::still::{SECOND, Server, Still, block, on_a_climb, options, plan};
+    use crate::climb::in_force::Due;
+    use crate::climb::still::{SECOND, Server, Still, block, keep, on_a_climb, options, plan};
+    use crate::proof::{Bound, Proof, Reading};
 
     fn measured() -> Measured {
         let block = Block { replies: 1_000, cpu_in_ns: 1_000_000, ..Block::default() };
@@ -601,6 +603,61 @@ mod tests {
             }
             assert_eq!(climber.meter.blocks, 3 * 54);
             climber.close_arms(&mut rounds);
+        });
+    }
+
+    /// What was read of the start is held against the end, which must stand so; who does not is not asked.
+    #[test]
+    fn what_is_due_is_read_of_the_start_and_of_the_arms_that_stand_so() {
+        let proof = |count| Proof::Threads { count };
+        let due = |value: &str| Due {
+            rung: "a=on".into(),
+            proof: proof(Bound::AtMost(3.0)),
+            dial: "a".into(),
+            value: value.into(),
+        };
+        for (readings, wanted) in [
+            (vec![5.0, 2.0], None),
+            (vec![5.0, 7.0], Some("a=on: not in force: threads: at most 3, read 7".to_owned())),
+        ] {
+            on_a_climb(&plan(&["a=on"]), &options(), |climber| {
+                let mut rounds = arms(climber, &[Role::Naive, Role::Final, Role::Reached, Role::Floor]);
+                rounds.in_force = InForce::due(vec![due("Final")]);
+                for one in &mut rounds.arms {
+                    let Some(setting) = one.is.setting.clone() else { continue };
+                    let spec = ArmSpec { setting, load: climber.plan.load.clone() };
+                    let Ok(arm) = climber.meter.open(Opening::Server(&spec)) else { panic!("it opens") };
+                    began(one, arm);
+                }
+                climber.meter.readings = readings.into_iter().map(Reading::Number).collect();
+                assert_eq!(climber.prove_arms(&mut rounds, "before"), Ok(()));
+                assert!(climber.meter.readings.is_empty() && rounds.in_force.doubts.is_empty());
+                assert_eq!(rounds.in_force.not_applied, wanted);
+                climber.close_arms(&mut rounds);
+            });
+        }
+    }
+
+    /// A drop is one against the setting before, and what is for a load of its own is proved under that.
+    #[test]
+    fn proofs_that_others_may_hide_are_not_due_on_the_totals_servers() {
+        let mut plan = plan(&["a=on", "b=on", "c=on"]);
+        let proof = |count| Proof::Threads { count };
+        plan.rungs[0].proofs = vec![proof(Bound::AtMost(3.0)), proof(Bound::Drops(1.0))];
+        plan.rungs[1].proofs = vec![proof(Bound::AtMost(4.0))];
+        plan.rungs[1].load = Some(LoadSpec::default());
+        plan.rungs[2].proofs = vec![proof(Bound::AtLeast(5.0)), proof(Bound::Rises(1.0))];
+        on_a_climb(&plan, &options(), |climber| {
+            assert!(climber.due_in_total().is_empty(), "nothing is kept");
+            (0..3).for_each(|at| drop(keep(climber, at)));
+            let due = climber.due_in_total();
+            let wanted = [("a", Bound::AtMost(3.0)), ("c", Bound::AtLeast(5.0))].map(|(dial, count)| Due {
+                rung: format!("{dial}=on"),
+                proof: proof(count),
+                dial: dial.into(),
+                value: "on".into(),
+            });
+            assert_eq!(due, wanted);
         });
     }
 }

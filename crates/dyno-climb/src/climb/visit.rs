@@ -223,6 +223,8 @@ mod tests {
             let plan = Plan { memory_max_bytes: limit, ..plan(&["a=on"]) };
             on_a_climb(&plan, &options(), |climber| {
                 climber.meter.memory = Memory { server_bytes: 9, left_bytes: 1 << 40 };
+                // How late it is says nothing of how long a start takes: visits of two blocks follow.
+                climber.meter.now_ns = 100_000 * MILLISECOND;
                 let mut turns = turns(climber, toggled, &[]);
                 let Ok((pair, _)) = climber.pair_in_turn(&mut turns, &Trial::default()) else {
                     panic!("it lives")

@@ -19,6 +19,8 @@ mod goroutines;
 mod idle;
 mod kernel;
 mod limits;
+#[cfg(test)]
+mod lines;
 mod memory;
 mod names;
 mod network;
@@ -29,6 +31,8 @@ mod scene;
 mod shortened;
 mod spin;
 mod system_calls;
+#[cfg(test)]
+mod told;
 mod waits;
 
 use dyno_record::finding::{Class, Finding, RuledOut};

@@ -1,0 +1,7 @@
+//! The audit of made-up hosts: what speaks, from which figure on, and what it says.
+#![allow(clippy::unwrap_used)]
+
+mod host;
+mod lines;
+mod pairs;
+mod told;

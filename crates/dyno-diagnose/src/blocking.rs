@@ -490,10 +490,10 @@ mod tests {
     /// Four threads wait for a queue's semaphore in turn; all of them for half of the time, or one of them never.
     #[test]
     fn a_lock_around_a_queue_is_no_lock_while_all_wait_for_work() {
-        let pool = |all_wait: bool| {
+        let pool = |lock: &str, all_wait: bool| {
             let mut scene = Scene::new(&[1.0; 4]).on("run;work", 100);
             for tid in 1..=4_u32 {
-                scene = scene.off(tid, WaitClass::Lock, "take;sem_wait;futex_wait_[k]", 7.0);
+                scene = scene.off(tid, WaitClass::Lock, &format!("take;{lock};futex_wait_[k]"), 7.0);
                 scene = scene.woken("0x1", tid % 4 + 1, "take;sem_post");
             }
             let span = |thread: u32, from: u64, to: u64| Span {
@@ -517,8 +517,10 @@ mod tests {
                 seen.off_cpu.as_mut().unwrap().timeline = waits;
             })
         };
-        assert_eq!(pool(true).classes(), []);
-        assert_eq!(pool(false).classes(), [Class::LockContention]);
+        for lock in ["sem_wait", "pthread_mutex_lock"] {
+            assert_eq!(pool(lock, true).classes(), [], "{lock}");
+            assert_eq!(pool(lock, false).classes(), [Class::LockContention], "{lock}");
+        }
     }
 
     /// Planted fault: the disk is named where nobody waits behind it, and not where all do.
@@ -809,6 +811,36 @@ mod tests {
             }
         }
         assert_eq!(four.classes(), []);
+    }
+
+    /// Planted fault: who was woken for a lock and waits for a CPU waits for that alone (`is_place_of_turns` never).
+    #[test]
+    fn who_is_woken_for_a_lock_and_is_not_there_yet_waits_for_the_lock() {
+        let meets = |woken_at: &str| {
+            let lock = "run;0x1234;futex_wait_[k]";
+            let mut scene = Scene::new(&[7.0, 7.0]).on("run;work", 100);
+            for (tid, by) in [(1, 2), (2, 1)] {
+                scene = scene.off(tid, WaitClass::Lock, lock, 1.5).woken(
+                    "0x7f00",
+                    by,
+                    "run;0x1250;futex_wake_[k]",
+                );
+                scene = scene.off(tid, WaitClass::RunQueue, woken_at, 1.5);
+            }
+            scene.classes()
+        };
+        assert_eq!(meets("run;0x1234;futex_wait_[k]"), [Class::LockContention], "3 of 10 s");
+        assert_eq!(meets("run;work"), [], "1.5 of 10 s");
+    }
+
+    /// Planted fault: whoever waits for a CPU stands at a lock (`is_place_of_turns` always).
+    #[test]
+    fn who_waits_for_a_cpu_waits_for_no_lock() {
+        let scene = Scene::new(&[5.0, 5.0]).on("main;work", 100);
+        let scene = [1, 2]
+            .into_iter()
+            .fold(scene, |scene, tid| scene.off(tid, WaitClass::RunQueue, "main;work", 5.0));
+        assert_eq!(scene.classes(), []);
     }
 
     #[test]

@@ -240,6 +240,29 @@ mod tests {
         assert_eq!(finding.next[0].code.as_deref(), Some("main.handle"));
     }
 
+    /// Planted faults: a server's own waiting for requests is work; an answer that is waited for is none.
+    #[test]
+    fn who_waits_for_requests_does_nothing_and_who_waits_for_an_answer_is_in_the_middle_of_something() {
+        let engaged = |state: &str, stack: &str| {
+            let stack = stack.replace("SERVE", SERVE);
+            super::is_engaged(&Place { state: state.to_owned(), stack, many: 1.0 })
+        };
+        for (state, stack, wanted) in [
+            ("sleep", "main.worker", true),
+            ("running", "main.worker", false),
+            ("IO wait", "main.client;net.(*conn).Read", true),
+            ("IO wait", "net/http.(*connReader).backgroundRead", false),
+            ("IO wait", "SERVE;net/http.(*connReader).backgroundRead", false),
+            ("IO wait", "SERVE;main.ask;net.(*conn).Read", true),
+            ("IO wait", "net/http.(*conn).serve;net/http.(*conn).readRequest", false),
+            ("select", "SERVE;main.ask;net/http.(*persistConn).roundTrip", true),
+            ("chan receive", "SERVE;main.ask", false),
+            ("chan send", "SERVE;main.ask;net/http.(*persistConn).roundTrip", false),
+        ] {
+            assert_eq!(engaged(state, stack), wanted, "{state} {stack}");
+        }
+    }
+
     /// Planted fault: who is never at rest is not asked for (`is_busy` always true).
     #[test]
     fn handlers_that_wait_for_a_worker_are_found_where_they_are_asked_and_it_never_rests() {

@@ -802,6 +802,12 @@ mod tests {
         assert!(!around(ROWS).only_copies() && !around(COUNT).only_copies() && !around(FIND).only_copies());
         // rep movsb; ret
         assert!(around(("f3a4c3", 0)).only_copies());
+        // mov al,[rdi]; xor al,0x55; mov [rsi],al; inc rdi; inc rsi; cmp rdi,rcx; jne
+        assert!(!around(("8a073455880648ffc748ffc64839cf75efc3", 0)).only_copies(), "it works on them");
+        // mov al,[rdi]; mov [rsi],al; inc rdi; inc rsi; cmp al,[rbp]; jne
+        assert!(!around(("8a07880648ffc748ffc63a450075f1c3", 0)).only_copies(), "it compares them");
+        // lodsb; cmp al,0; jne
+        assert!(!around(("ac3c0075fbc3", 0)).only_copies(), "it only looks");
     }
 
     #[test]

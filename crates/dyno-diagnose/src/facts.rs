@@ -533,3 +533,7 @@ fn kernel_cost(kernel: impl Fn(&[&str]) -> bool, user: impl Fn(&[&str]) -> bool)
         () => Cost::Interrupt,
     }
 }
+
+#[cfg(test)]
+#[path = "facts_tests.rs"]
+mod tests;

@@ -74,3 +74,32 @@ fn short(path: &str) -> &str {
     let from = path.rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
     &path[from..]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Planted faults: a path told whole, or by its name alone; a line without its file.
+    #[test]
+    fn a_place_has_the_last_two_parts_of_its_files_path() {
+        let at = |file: Option<&str>, line| {
+            let file = file.map(str::to_owned);
+            place(&Frame { name: "serve".into(), file, line, ..Frame::default() })
+        };
+        assert_eq!(at(Some("/home/a/src/main.c"), Some(7)), "serve (src/main.c:7)");
+        assert_eq!(at(Some("main.c"), Some(7)), "serve (main.c:7)");
+        assert_eq!(at(Some("src/main.c"), Some(7)), "serve (src/main.c:7)");
+        assert_eq!([at(Some("main.c"), None), at(None, Some(7))], ["serve", "serve"]);
+    }
+
+    /// Planted faults: who asks is no other; a machine on which nothing ran divides by nothing.
+    #[test]
+    fn a_crowd_is_others_part_of_what_was_used() {
+        let of = |foreign_ns, peers_ns, cpu_ns| {
+            let mut seen = Observation::default();
+            (seen.host.foreign_ns, seen.host.peers_ns, seen.process.cpu_ns) = (foreign_ns, peers_ns, cpu_ns);
+            crowd(&seen)
+        };
+        assert_eq!([of(1, 2, 1), of(3, 0, 1), of(0, 0, 4), of(0, 0, 0)], [0.75, 0.75, 0.0, 0.0]);
+    }
+}

@@ -289,6 +289,21 @@ mod tests {
         assert!(Idle::of(&profile(&pool), 0.0).wait_for_work(&BTreeSet::from([1, 2, 77])));
     }
 
+    /// Planted faults: who ran and was seen is as unknown as who ran and was not; however little it ran.
+    #[test]
+    fn of_those_that_ran_each_must_be_known() {
+        let with = |thread: u32, ran_ms: u64| {
+            let mut profile = profile(&[(0, 10, 100, LOCK), (1, 0, 90, LOCK)]);
+            let times = dyno_record::profile::ThreadTime { thread, ..Default::default() };
+            let (running_ns, runnable_ns) = (ran_ms * 500_000, ran_ms * 500_000);
+            profile.thread_times =
+                vec![dyno_record::profile::ThreadTime { running_ns, runnable_ns, ..times }];
+            Idle::of(&profile, 0.0).all_at_once(&BTreeSet::from([1, 2, 3]))
+        };
+        assert_eq!(with(0, 20), Some(1.0));
+        assert_eq!([with(2, 9), with(2, 10)], [Some(1.0), None]);
+    }
+
     /// Workers with more to do, of which nobody works for a sixth of the time. Planted fault: always three tenths.
     #[test]
     fn the_more_workers_work_the_more_seldom_all_of_them_wait() {
@@ -338,6 +353,25 @@ mod tests {
         assert_eq!(share(10), None, "one is told after the other");
     }
 
+    /// Planted faults: the first distance in place of the middle one; seven ends are enough.
+    #[test]
+    fn waits_end_together_where_half_of_them_lie_within_a_tenth_of_the_mean_distance() {
+        let ends = |apart: [u64; 8]| {
+            let mut at = 5;
+            let next = apart.map(|ns| {
+                at += ns;
+                at
+            });
+            [&[5], &next[..]].concat()
+        };
+        let is_so = |apart| super::are_together(ends(apart));
+        assert!(!is_so([1, 1, 1, 1, 1, 25, 25, 25]), "1 of a mean of 10");
+        assert!(is_so([1, 26, 1, 1, 26, 1, 1, 26]));
+        assert!(!is_so([0, 0, 0, 0, 20, 20, 20, 20]));
+        let few = |many: usize| super::are_together([0, 0, 0, 0, 0, 0, 0, 90][8 - many..].to_vec());
+        assert_eq!([few(7), few(8)], [false, true]);
+    }
+
     #[test]
     fn one_that_sleeps_in_a_futex_may_hold_the_lock() {
         let mut profile = profile(&[(0, 0, 100, LOCK), (1, 0, 100, LOCK)]);
@@ -352,6 +386,27 @@ mod tests {
         assert_eq!(Idle::of(&profile, 0.0).all_at_once(&both), Some(1.0));
         profile.stacks = vec![slept(500_000_000)];
         assert_eq!(Idle::of(&profile, 0.0).all_at_once(&both), None);
+    }
+
+    /// Planted faults: whatever a timer ended once is a sleep; what nobody ended is one.
+    #[test]
+    fn a_futex_that_only_a_timer_ends_is_slept_in() {
+        use dyno_record::profile::{Wait, Waker};
+        let slept = |wakers: &[Option<(u32, &str)>]| {
+            let mut profile = profile(&[]);
+            for (at, by) in wakers.iter().enumerate() {
+                let object = by.map(|(_, word)| word.to_owned());
+                let wait = Some(Wait { class: WaitClass::Lock, object, ..Wait::default() });
+                profile.wakers.push(Waker { tid: by.map_or(0, |(tid, _)| tid), ..Waker::default() });
+                let waker = by.map(|_| at as u32);
+                profile.stacks.push(Stack { weight_ns: 7, wait, waker, ..Stack::default() });
+            }
+            super::sleeps_in_futexes(&profile).get(&1).copied().unwrap_or(0)
+        };
+        assert_eq!(slept(&[Some((0, "a")), Some((0, "a"))]), 14);
+        assert_eq!(slept(&[Some((0, "a")), Some((2, "a"))]), 0, "somebody hands it on as well");
+        assert_eq!(slept(&[Some((0, "a")), Some((2, "b"))]), 7, "another one");
+        assert_eq!(slept(&[None, None]), 0);
     }
 
     #[test]

@@ -295,4 +295,18 @@ mod tests {
         assert_eq!(filtered(40).classes(), []);
         assert_eq!(filtered(400).classes(), [Class::FilteredSyscalls]);
     }
+
+    /// Planted faults: one tap costs as much as two where nobody can see it; without traffic taps cost something.
+    #[test]
+    fn two_taps_are_found_where_the_kernels_side_cannot_be_seen() {
+        let blind = |taps: usize, traffic: u64| {
+            let scene = Scene::new(&[9.0, 9.0]).on("main;page", 50).on("main;other", 50).with(|seen| {
+                seen.on_cpu.as_mut().unwrap().sampling.event = "cpu-clock:u".to_owned();
+                let taps = vec![Tap { protocol: 3, ..Tap::default() }; taps];
+                seen.packets = Some(Packets { taps, loopback_packets: traffic, ..Packets::default() });
+            });
+            scene.classes().contains(&Class::PacketTap)
+        };
+        assert_eq!([blind(2, 9), blind(1, 9), blind(0, 9), blind(2, 0)], [true, false, false, false]);
+    }
 }

@@ -266,7 +266,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use dyno_record::finding::Class;
-    use dyno_record::observation::{Packets, Sending};
+    use dyno_record::observation::{Load, Packets, Sending};
     use dyno_record::profile::{SystemCall, WaitClass};
 
     use crate::scene::{ROWS, Scene, busy_load};
@@ -276,6 +276,18 @@ mod tests {
         let idle = Scene::new(&[0.001; 4]).off(1, WaitClass::Network, "main;epoll_wait", 10.0);
         assert_eq!(idle.classes(), []);
         assert!(idle.diagnosed().not_looked_at[0].what.starts_with("nothing ran"));
+        // Planted fault: a load is one though nothing came of it.
+        let loaded = |replies, lost| {
+            let idle = Scene::new(&[0.001]).load(Load { replies, lost, ..Load::default() });
+            idle.diagnosed().not_looked_at.iter().all(|one| !one.what.starts_with("nothing ran"))
+        };
+        assert_eq!([loaded(0, 0), loaded(1, 0), loaded(0, 1)], [false, true, true]);
+        // And little that runs is no more than 5 ms of each second.
+        let ran = |seconds: f64| {
+            let said = Scene::new(&[seconds]).diagnosed();
+            !said.not_looked_at.iter().any(|one| one.what.starts_with("nothing ran"))
+        };
+        assert_eq!([ran(0.049), ran(0.05)], [false, true]);
     }
 
     /// Planted fault: only the CPU that it uses says that it is asked. An event loop that waits 50 ms for a database on each

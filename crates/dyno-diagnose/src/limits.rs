@@ -635,6 +635,14 @@ mod tests {
             })
         };
         assert!(!is_told(of_one(2, 9)) && is_told(of_one(9, 2)));
+        // Planted fault: who never waits is not busy (`run_share` without what it ran).
+        let unevenly = |wait_s: u64| {
+            crowded(4.4, 2, 0).with(|seen| {
+                seen.threads.iter_mut().for_each(|thread| thread.wait_ns = 0);
+                seen.threads[0].wait_ns = wait_s * S;
+            })
+        };
+        assert!(!is_told(unevenly(6)));
     }
 
     #[test]

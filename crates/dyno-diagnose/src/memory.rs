@@ -595,6 +595,7 @@ mod tests {
         let own_words = [(1, 0x1000, 7), (2, 0x1008, 8), (2, 0x1000, 7), (1, 0x1008, 8)];
         assert_eq!(stores(COUNT, "sync.(*Pool).Get", moved), (vec![], true));
         let found = (vec![Class::FalseSharingSuspected], false);
+        assert_eq!(stores(COUNT, "sync.(*Pool).Get", own_words), found, "each has its own");
         assert_eq!(stores(COUNT, "main.count", moved), found, "things that lie side by side");
         assert_eq!(stores(COUNT, "main.work", one_word), (vec![], true));
         assert_eq!(stores(COUNT, "main.work", own_words), found);

@@ -353,6 +353,40 @@ mod tests {
         assert_eq!(goroutines(2.0, 0.0).classes(), [], "tickers of a service that has little to do");
     }
 
+    /// Planted fault: workers of one kind whatever their processes; then a server of two is told to block in no event loop.
+    #[test]
+    fn an_event_loop_is_one_process() {
+        let advised = |pid: u32| {
+            let sending = Sending { rounds: 80, rounds_waiting: 70, waiting: 70, ..Sending::default() };
+            let mut scene = Scene::new(&[0.3, 0.3]).on("main;serve", 100);
+            for tid in 1..=2 {
+                scene = scene.off(tid, WaitClass::Sleep, "main;serve;nanosleep;hrtimer_nanosleep_[k]", 9.5);
+            }
+            let scene = scene.with(|seen| {
+                seen.off_cpu.as_mut().unwrap().threads[1].pid = pid;
+                seen.packets = Some(Packets { sending: Some(sending), ..Packets::default() });
+            });
+            let next = scene.diagnosed().findings.remove(0).next;
+            next.iter().any(|next| next.text.contains("event loop"))
+        };
+        assert_eq!([advised(1), advised(2)], [true, false]);
+    }
+
+    /// Planted fault: threads that do nothing count as those that work (`RUNS_MIN` of 0).
+    #[test]
+    fn helpers_that_hardly_run_make_no_pool_larger() {
+        let runs = [vec![0.05; 5], vec![0.004; 30]].concat();
+        let mut pool = Scene::new(&runs).on("run;work", 100);
+        for tid in 1..=5 {
+            pool = pool.off(tid, WaitClass::Sleep, "run;nanosleep;hrtimer_nanosleep_[k]", 9.9);
+        }
+        let sending = Sending { rounds: 80, rounds_waiting: 70, waiting: 70, ..Sending::default() };
+        let pool = pool.with(|seen| {
+            seen.packets = Some(Packets { sending: Some(sending), ..Packets::default() });
+        });
+        assert_eq!(pool.classes(), [Class::PoolLimit]);
+    }
+
     /// Planted fault: sleepers found whether or not anybody waits for them (`pool` that never answers `Noted`).
     #[test]
     fn threads_that_sleep_at_their_own_pace_are_a_note() {

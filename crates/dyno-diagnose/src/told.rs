@@ -30,8 +30,7 @@ fn of_finding(out: &mut String, one: &Finding) {
         let figure = fact.value.map_or_else(String::new, |value| format!(" [{value:.4} {}]", fact.unit));
         writeln!(out, "    - {}{figure}", fact.text).unwrap();
     }
-    let against: Vec<String> = one.ruled_out.iter().map(|out| out.class.to_string()).collect();
-    writeln!(out, "    not: {}", against.join(" ")).unwrap();
+    one.ruled_out.iter().for_each(|not| writeln!(out, "    not: {} {}", not.class, not.by).unwrap());
     for next in &one.next {
         let parts = [&next.rung, &next.code, &next.specimen].map(|part| part.as_deref().unwrap_or("-"));
         writeln!(out, "    > {} [{}]", next.text, parts.join(", ")).unwrap();

@@ -1,7 +1,7 @@
 //! Lines of what CPUs are used for.
 
 use dyno_record::finding::Class;
-use dyno_record::observation::{Memory, Packets, Registers, SoftIrq};
+use dyno_record::observation::{Memory, Packets, Registers, SoftIrq, Transfers};
 use dyno_record::profile::SystemCall;
 
 use super::Line;
@@ -72,6 +72,17 @@ fn local(net_rx: f64) -> Vec<SoftIrq> {
     vec![of(net_rx as u64, true), of(1_000 - net_rx as u64, false)]
 }
 
+/// Writes of so many bytes in a second, for each of which so few are read.
+fn pieces(out: f64, in_: f64, bytes: u64) -> Scene {
+    let of = |rate: f64| SystemCall { count: 10 * rate as u64, ..SystemCall::default() };
+    spends("main;write;do_syscall_64_[k];tcp_sendmsg_[k]", 600.0).with(|seen| {
+        let calls = [("writev".to_owned(), of(out)), ("recvfrom".to_owned(), of(in_))];
+        seen.off_cpu.as_mut().unwrap().system_calls = calls.into();
+        seen.process.writes = Some(Transfers { calls: 10 * out as u64, bytes: 10 * out as u64 * bytes });
+        seen.packets.as_mut().unwrap().connections = 4;
+    })
+}
+
 pub(super) const LINES: &[Line] = &[
     (
         Class::Spinning,
@@ -121,6 +132,21 @@ pub(super) const LINES: &[Line] = &[
     ),
     (Class::SyscallHeavy, "the kernel's share", |kernel| calls("read", 90_000.0, kernel), 349.0, 350.0),
     (Class::SyscallHeavy, "calls of a CPU", |rate| storm(rate, 700.0), 179_999.0, 180_000.0),
+    (
+        Class::SyscallHeavy,
+        "pieces of a CPU's time",
+        |rate| pieces(rate - 100.0, 100.0, 256),
+        179_999.0,
+        180_000.0,
+    ),
+    (Class::SyscallHeavy, "pieces for each", |out| pieces(out, 50_000.0, 256), 300_000.0, 300_001.0),
+    (
+        Class::SyscallHeavy,
+        "bytes of a piece",
+        |bytes| pieces(200_000.0, 100.0, bytes as u64),
+        1_024.0,
+        1_023.0,
+    ),
     (Class::SyscallHeavy, "the kernel's share of nothing", |kernel| storm(900_000.0, kernel), 349.0, 350.0),
     (
         Class::KernelNetwork,

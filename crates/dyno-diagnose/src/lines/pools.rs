@@ -113,6 +113,17 @@ fn quota(throttled: u64, held_s: f64) -> Scene {
     })
 }
 
+/// A Go program of whose CPU time so many thousandths are timers of sleepers, and work that is handed over.
+fn goroutine_pool(timed: f64, handed: f64) -> Scene {
+    let (timed, handed) = (timed as u64, handed as u64);
+    let scene = Scene::new(&[2.0, 2.0]).on("main.worker;time.Sleep;runtime.gopark", timed);
+    let scene = scene.on("main.worker;runtime.chanrecv;runtime.gopark", handed);
+    let states = BTreeMap::from([("chan send".to_owned(), 0.5)]);
+    scene.on("runtime.schedule", 1_000 - timed - handed).with(|seen| {
+        seen.goroutines = Some(Goroutines { looks: 50, states, ..Goroutines::default() });
+    })
+}
+
 pub(super) const LINES: &[Line] = &[
     (Class::PoolLimit, "sleep", |s| sleepers(6, 0.3, s, 60), 7.49, 7.5),
     (
@@ -164,6 +175,8 @@ pub(super) const LINES: &[Line] = &[
     (Class::SyscallHeavy, "questions for each request", |sent| asks(sent, 10.0, 90), 199.0, 200.0),
     (Class::SyscallHeavy, "requests in a second", |received| asks(1_000.0, received, 90), 4.9, 5.0),
     (Class::SyscallHeavy, "held for each question", |owed| asks(1_000.0, 10.0, owed as u64), 49.0, 50.0),
+    (Class::PoolLimit, "timers of sleepers", |parts| goroutine_pool(parts, 300.0), 99.0, 100.0),
+    (Class::PoolLimit, "handed to sleepers", |parts| goroutine_pool(300.0, parts), 49.0, 50.0),
     (Class::PoolLimit, "requests in channels", |many| channels(many, 0.5, 60, 60), 3.9, 4.0),
     (Class::PoolLimit, "requests in channels for each", |many| channels(many, 2.0, 60, 60), 7.9, 8.0),
     (

@@ -139,6 +139,14 @@ fn kernel() -> Vec<Told> {
             "enough calls for each request",
             calls(&[("write", 30_000), ("read", 20_000), ("close", 9_000)], sends().load(busy_load())),
         ),
+        ("enough calls for each request and little of the kernel", {
+            let sends = busy("main;write;do_syscall_64_[k];tcp_sendmsg_[k]", 20);
+            calls(&[("write", 30_000), ("read", 20_000)], sends.load(busy_load()))
+        }),
+        (
+            "nearly too many other calls for each request",
+            calls(&[("write", 10_000), ("read", 10_000), ("close", 110_000)], sends().load(busy_load())),
+        ),
         ("answers in pieces", pieces(calls(&[("recvfrom", 500), ("writev", 250_000)], sends()))),
         ("calls that move nothing", calls(&[("getpid", 900_000), ("read", 1_000)], storm)),
         (

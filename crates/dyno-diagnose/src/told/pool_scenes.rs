@@ -233,6 +233,12 @@ fn from_outside() -> Vec<Told> {
         ("a quota nearly holds it", quota(Some(2.0), 4, S)),
         ("others use its CPUs", crowd(5, 0, 1)),
         ("the hypervisor takes its CPUs", crowd(1, 2, 0)),
+        ("others delay it a little", {
+            let scene = Scene::new(&[6.0, 2.0]).on("main;page", 50).on("main;other", 50);
+            scene.with(|seen| {
+                (seen.threads[0].wait_ns, seen.host.foreign_ns, seen.host.peers_ns) = (S / 2, 5 * S, S);
+            })
+        }),
         ("its own peers use its CPUs", crowd(1, 0, 4)),
         ("others use a little", crowd(1, 0, 0)),
         (

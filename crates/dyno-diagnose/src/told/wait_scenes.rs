@@ -32,7 +32,9 @@ fn group_commit() -> Scene {
         let way = "run;commit;pthread_cond_wait;futex_wait_[k]";
         scene = scene.off(tid, WaitClass::Lock, way, 9.0).woken("0x7f00", 3, "flush;pthread_cond_signal");
     }
-    let scene = scene.off(3, WaitClass::Disk, "flush;fdatasync;do_fsync_[k]", 9.2);
+    let mut scene = scene.off(3, WaitClass::Disk, "flush;fdatasync;do_fsync_[k]", 9.2);
+    scene = scene.on("flush;fdatasync;do_fsync_[k]", 20);
+    scene.seen.on_cpu.as_mut().unwrap().stacks.last_mut().unwrap().thread = 2;
     in_call(scene, "fdatasync", 500).with(|seen| seen.process.disk_write_bytes = Some(500 * 8_192))
 }
 
@@ -52,6 +54,12 @@ fn goroutines(at_mutexes: f64, running: f64, scene: Scene) -> Scene {
             ..Goroutines::default()
         });
     })
+}
+
+/// Two threads that wait for a lock of the kernel's.
+fn at_inode(stack: &str) -> Scene {
+    let scene = Scene::new(&[1.0; 3]).on("main;work", 100).off(1, WaitClass::Lock, stack, 4.0);
+    scene.woken("a lock", 2, stack).off(2, WaitClass::Lock, stack, 3.0).woken("a lock", 1, stack)
 }
 
 fn disks() -> Vec<Told> {
@@ -79,7 +87,10 @@ fn disks() -> Vec<Told> {
     });
     let syncs = Scene::new(&[0.5, 0.5]).on("main.serve;os.(*File).Sync;do_fsync_[k]", 100);
     let syncs = syncs.off(1, WaitClass::Disk, "main.serve;os.(*File).Sync;do_fsync_[k]", 2.0);
+    let mut inode = at_inode("main;write;ext4_file_write_iter_[k];rwsem_down_write_slowpath_[k]");
+    inode = inode.off(3, WaitClass::Disk, "main;write;ext4_file_write_iter_[k];folio_wait_bit_[k]", 2.0);
     vec![
+        ("threads wait for a file's lock, and one for its disk", inode),
         ("a log whose lines are synced one by one, and its lock", named),
         ("small records are synced", writes(2_048)),
         ("large records are synced", writes(131_072)),
@@ -149,7 +160,10 @@ fn pages_and_packets() -> Vec<Told> {
         })
     };
     let load = Load { reconnects: 90_000, ..busy_load() };
+    let spaces = |way: &str| at_inode(&format!("main;{way};vm_mmap_pgoff_[k];rwsem_down_write_slowpath_[k]"));
     vec![
+        ("threads map memory", spaces("mmap")),
+        ("threads map memory in malloc", spaces("malloc;mmap")),
         ("threads wait for pages from a disk", faults(7_000)),
         ("threads wait for pages", faults(0)),
         ("it sends in small pieces", held(200, 20, 20)),

@@ -281,4 +281,16 @@ mod tests {
         );
         assert_eq!(waits("start;_PyEval_EvalFrameDefault;lock_acquire;sem_wait;futex_wait_[k]"), None);
     }
+
+    /// Planted faults: one waiter is enough; seven waits are; whoever ended them; all of them may wait at once.
+    #[test]
+    fn a_place_of_turns_has_two_who_wait_for_each_other_and_not_both_at_once() {
+        let is_so = |tids: u32, waits: u64, by_equals_ns: u64, ns: u64| {
+            let waited = (0..tids).map(|tid| (tid, 1)).collect();
+            super::Place { waited, ns, by_equals_ns, waits }.is_of_turns(1_000.0)
+        };
+        assert!(is_so(2, 8, 700, 1_000));
+        assert!(!is_so(1, 8, 350, 500) && !is_so(2, 7, 700, 1_000) && !is_so(2, 8, 699, 1_000));
+        assert!(is_so(2, 8, 1_500, 1_500) && !is_so(2, 8, 1_501, 1_501));
+    }
 }

@@ -165,3 +165,24 @@ fn the_hottest_function_is_that_of_most_leaves_in_user_code() {
     assert_eq!(of_thread, Some(("digest".into(), 55.0)), "what nobody's thread did is not its");
     assert_eq!(on.top_function_of(9), None);
 }
+
+/// Planted faults: what old processes do is new; other kinds of work count.
+#[test]
+fn of_the_time_in_which_pages_are_made_the_part_of_new_processes_is_told() {
+    let faults = "main;touch;asm_exc_page_fault_[k];clear_page_erms_[k]";
+    let scene =
+        Scene::new(&[8.0]).on("main;work_it", 50).on(faults, 30).on(faults, 60).on(faults, 30).with(|seen| {
+            let profile = seen.on_cpu.as_mut().unwrap();
+            profile.threads.extend([77, 78].map(|pid| dyno_record::profile::Thread {
+                pid,
+                tid: pid,
+                name: "cc1".into(),
+            }));
+            (profile.stacks[2].thread, profile.stacks[3].thread) = (1, 2);
+        });
+    let facts = Facts::new(&scene.seen);
+    let on = facts.on.as_ref().unwrap();
+    assert_eq!(on.in_new_processes(Cost::PageFault, facts.seen), (0.75, 2));
+    assert_eq!(on.in_new_processes(Cost::Own, facts.seen), (0.0, 0));
+    assert_eq!(on.in_new_processes(Cost::Network, facts.seen), (0.0, 0));
+}

@@ -330,6 +330,7 @@ mod tests {
         let share = |owed| Idle::of(&profile, owed).all_at_once(&BTreeSet::from([1, 2]));
         assert_eq!([0.0, 1.5, 2.0].map(share), [Some(1.0), Some(1.0), None]);
         assert_eq!(share(100.0), Some(1.0), "those are elsewhere");
+        assert_eq!([5.0, 5.1].map(share), [None, Some(1.0)], "one and a half for each, and two");
         let busy = [(0, 0, 100, LOCK), (1, 0, 100, LOCK), (2, 0, 100, None)];
         let mut beside = self::profile(&busy);
         assert_eq!(Idle::of(&beside, 2.5).all_at_once(&BTreeSet::from([1, 2])), Some(1.0), "another has one");

@@ -643,6 +643,10 @@ fn put_in_front(held: &[u8], buffer: &mut [u8]) -> usize {
 }
 
 #[cfg(test)]
+#[path = "core_tests.rs"]
+mod moments;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

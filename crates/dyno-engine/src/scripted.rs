@@ -1,6 +1,6 @@
 //! A socket that takes what a test says, call by call, and remembers what it took: for tests of what is sent, in which calls.
 //!
-//! The tests beside the outbox, the queue and the framing use it. The simulator has a network of its own.
+//! The tests beside the outbox, the queue, the framing and the core use it. The simulator has a network of its own.
 
 use crate::file::FilePart;
 use crate::seam::{FileSent, Net, ReadUntil, Watch};
@@ -20,6 +20,12 @@ pub(crate) struct Scripted {
     pub(crate) calls: Vec<String>,
     /// Whether a send ends where a head or a body ends.
     pub(crate) has_split: bool,
+    /// What the next reads bring; afterwards there is nothing to read.
+    pub(crate) input: VecDeque<Vec<u8>>,
+    /// Bytes that the peer has not acknowledged.
+    pub(crate) unacknowledged: u64,
+    /// Whether readiness is told once, and reads go on until nothing comes.
+    pub(crate) is_edged: bool,
 }
 
 /// A part of a file of so many bytes, which nobody reads.
@@ -60,8 +66,14 @@ impl Scripted {
 impl Net for Scripted {
     type Socket = ();
 
-    fn receive(&mut self, _socket: &(), _into: &mut [u8]) -> Io {
-        Io::WouldBlock
+    fn receive(&mut self, _socket: &(), into: &mut [u8]) -> Io {
+        let Some(mut bytes) = self.input.pop_front() else { return Io::WouldBlock };
+        let rest = bytes.split_off(bytes.len().min(into.len()));
+        into[..bytes.len()].copy_from_slice(&bytes);
+        if !rest.is_empty() {
+            self.input.push_front(rest);
+        }
+        Io::Done(bytes.len())
     }
 
     fn send(&mut self, _socket: &(), bytes: &[u8]) -> Io {
@@ -100,31 +112,37 @@ impl Net for Scripted {
     fn fetch(&mut self, _file: &FilePart, _offset: u64, _token: u64, _awaited: Weak<()>) {}
 
     fn end_output(&mut self, _socket: &()) -> io::Result<()> {
+        self.calls.push("end".to_owned());
         Ok(())
     }
 
-    fn reset_on_close(&mut self, _socket: &()) {}
+    fn reset_on_close(&mut self, _socket: &()) {
+        self.calls.push("reset".to_owned());
+    }
 
     fn keep_alive(&mut self, _socket: &()) {}
 
     fn unacknowledged(&mut self, _socket: &()) -> u64 {
-        0
+        self.unacknowledged
     }
 
     fn watch(&mut self, _socket: &(), _token: u64) -> io::Result<()> {
         Ok(())
     }
 
-    fn rewatch(&mut self, _socket: &(), _token: u64, _watch: Watch) -> io::Result<()> {
+    fn rewatch(&mut self, _socket: &(), _token: u64, watch: Watch) -> io::Result<()> {
+        let what = [(watch.input, " input"), (watch.output, " output"), (watch.peer_close, " close")];
+        let words: String = what.iter().filter(|(is, _)| *is).map(|(_, word)| *word).collect();
+        self.calls.push(format!("watch{words}"));
         Ok(())
     }
 
     fn read_until(&self) -> ReadUntil {
-        ReadUntil::Short
+        if self.is_edged { ReadUntil::Refused } else { ReadUntil::Short }
     }
 
     fn tells_once(&self) -> bool {
-        false
+        self.is_edged
     }
 
     fn flush_bytes(&self) -> usize {

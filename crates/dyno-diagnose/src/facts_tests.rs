@@ -1,3 +1,5 @@
+//! Tests of the facts: what is counted, who is meant, and where the line lies.
+
 #![allow(clippy::unwrap_used)]
 
 use super::*;

@@ -142,7 +142,7 @@ pub(super) const LINES: &[Line] = &[
         |looks| {
             gateway(|asked, _| {
                 (asked.looks, asked.looks_awaiting, asked.rounds) =
-                    (looks as u64, looks as u64, looks as u64 / 2)
+                    (looks as u64, looks as u64, looks as u64 / 2);
             })
         },
         19.0,

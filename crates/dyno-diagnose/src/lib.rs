@@ -288,6 +288,12 @@ mod tests {
             !said.not_looked_at.iter().any(|one| one.what.starts_with("nothing ran"))
         };
         assert_eq!([ran(0.049), ran(0.05)], [false, true]);
+        // Who waits at a disk for a hundredth of the time does something.
+        let waits = |seconds: f64| {
+            let idle = Scene::new(&[0.001]).off(1, WaitClass::Disk, "main;read;vfs_read_[k]", seconds);
+            idle.diagnosed().not_looked_at.iter().all(|one| !one.what.starts_with("nothing ran"))
+        };
+        assert_eq!([waits(0.099), waits(0.1)], [false, true]);
     }
 
     /// Planted fault: only the CPU that it uses says that it is asked. An event loop that waits 50 ms for a database on each

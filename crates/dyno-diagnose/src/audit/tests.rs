@@ -389,6 +389,22 @@ fn thousands_of_rules_cpus_and_queues_are_judged() {
     assert!(judged.warnings[0].contains("10000"));
 }
 
+/// Planted faults: parts that are missing are not told; all of them are named.
+#[test]
+fn facts_that_do_not_hold_all_say_what_they_lack() {
+    let warnings = |many: usize| {
+        let missing = (0..many).map(|part| format!("part {part}")).collect();
+        audit(&Facts { missing, ..Facts::default() }, Goal::Throughput).warnings
+    };
+    assert!(warnings(0).is_empty());
+    assert!(
+        warnings(8)[0].ends_with("part 7: what rests on them could not be looked at"),
+        "{:?}",
+        warnings(8)
+    );
+    assert!(warnings(10)[0].contains("part 7 and 2 more:") && warnings(10).len() == 1);
+}
+
 #[test]
 fn a_hostile_name_is_one_word_of_a_command() {
     let hostile = "x;touch /tmp/y'";

@@ -348,4 +348,17 @@ mod tests {
         }
         assert!(series_level(&rising, 0.01).is_none() && series_level(&calm, 0.01).is_some());
     }
+
+    /// Of twenty numbers that swing by δ the influences swing by δ / 0.6; alike is what swings by 1e-13 at nought, by twice that at
+    /// one and by 1e-10 at a thousand.
+    #[test]
+    fn numbers_are_alike_up_to_what_rounding_leaves_at_their_size() {
+        let are_alike = |centre: f64, swing: f64| {
+            let at = |n: usize| if n.is_multiple_of(2) { centre + 0.6 * swing } else { centre - 0.6 * swing };
+            Series::of(&(0..20).map(at).collect::<Vec<_>>()).is_none()
+        };
+        for (centre, bound) in [(0.0, 1e-13), (1.0, 2e-13), (-1.0, 2e-13), (1_000.0, 1.001e-10)] {
+            assert!(are_alike(centre, 0.9 * bound) && !are_alike(centre, 1.1 * bound), "{centre}");
+        }
+    }
 }

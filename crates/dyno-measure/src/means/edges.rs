@@ -160,6 +160,8 @@ fn means_are_told_from_a_percent_beside_what_is_typical_on() {
     for (typical, is) in [(0.010_2, true), (-0.010_2, true), (0.009_9, false), (-0.009_9, false)] {
         assert_eq!(is_told(typical, &leaning()).is_some(), is, "{typical}");
     }
+    let half_more = Estimate { log_ratio: 0.5, ..estimate };
+    assert_eq!(told(half_more, 0.5, &leaning(), 5), None, "both say the same");
     assert_eq!(is_told(0.5, &leaning()), Some(Means { estimate, beyond: [9, 0], of: 5 }));
     assert_eq!(is_told(0.5, &Sides { outliers: [[0; 2]; 2], ..leaning() }), None);
     assert_eq!(told(Estimate { n: 4, ..estimate }, 0.5, &leaning(), 4), None, "too few");

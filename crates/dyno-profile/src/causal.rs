@@ -16,7 +16,7 @@ pub use live::{
 };
 pub use rig::progress::{Named, Progress, Returns};
 pub use rig::site::{Entry, Place, Reach, Site, Tried, WaitKind};
-pub use rig::window::{Moment, Window};
+pub use rig::window::{Marks, Moment, Pair, Window};
 pub use rig::{Hooks, Pause, Rig, Span, Treatment};
 pub use run::{Asked, RoundEvent, run, sites_that_fit};
 pub use site::{Choice, Parts, Passed, Probe, Resolver, SiteError, of_processes};

@@ -3,6 +3,8 @@
 
 #[path = "causal/machine.rs"]
 mod machine;
+#[path = "causal/pairs.rs"]
+mod pairs;
 #[path = "causal/programs.rs"]
 mod programs;
 #[path = "causal/traps.rs"]

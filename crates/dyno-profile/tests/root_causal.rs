@@ -10,7 +10,7 @@ use common::watching::First;
 use dyno_measure::stats::Sorted;
 use dyno_profile::Error;
 use dyno_profile::causal::{
-    Children, Entry, Live, Named, Passed, Place, Progress, Reach, Rig, Site, Span, Subject, Treatment,
+    Children, Entry, Live, Marks, Named, Passed, Place, Progress, Reach, Rig, Site, Span, Subject, Treatment,
     WaitKind, Window, candidates, rates,
 };
 use dyno_record::causal::SlowedAt;
@@ -300,7 +300,14 @@ fn a_pair_tells_how_much_is_on_its_way() {
         Progress::Between { begin: vec![running.entry("begin")], end: vec![running.entry("progress")] };
     let mut live = Live::open(&Subject::new(running.pid), &progress, &[], &STOP).unwrap();
     let window = live.window(&Treatment::Nothing, SPAN).unwrap();
-    let in_flight = window.in_flight.unwrap();
+    let pair = window.pair.unwrap();
+    let length_ns = (pair.closed_ns - pair.opened_ns) as f64;
+    let until_closed = |marks: Marks| {
+        marks.count as f64 * (pair.closed_ns - pair.start_ns) as f64 - marks.since_start_ns as f64
+    };
+    let lives_ns = pair.in_flight as f64 * length_ns + until_closed(pair.begins) - until_closed(pair.ends);
+    let in_flight = lives_ns / length_ns;
+    assert_eq!(pair.carried, 0, "the thread that begins it ends it: {pair:?}");
     // One thread: nearly always one unit is begun.
     assert!((0.8..=1.1).contains(&in_flight), "{window:?}");
 }
@@ -318,7 +325,7 @@ fn returns_of_a_system_call_are_progress_and_are_found() {
     let mut live = Live::open(&Subject::new(running.pid), &progress, &[site], &STOP).unwrap();
     let window = live.window(&Treatment::SpeedUp { site: 0, percent: 50 }, SPAN).unwrap();
     assert!(window.visits > 10 && window.hits > 10, "{window:?}");
-    assert_eq!(window.in_flight, None);
+    assert_eq!(window.pair, None);
     let tracepoint: Named = "tracepoint:no_such_thing".parse().unwrap();
     let progress = tracepoint.resolved(&mut |_place| Err(())).unwrap();
     let error = Live::open(&Subject::new(running.pid), &progress, &[], &STOP).unwrap_err();

@@ -725,32 +725,42 @@ int on_exit(u64 *context) {
     return 0;
 }
 
-/* A visit's place in virtual time is that of its own thread: what it still owes has not slowed it yet. */
-INLINE u64 position_here(struct control *all) {
+INLINE struct thread *visitor(void) {
     u32 tid = current_task()->pid;
-    struct thread *thread = lookup(&threads, &tid);
+    return lookup(&threads, &tid);
+}
+
+/* A visit's place in virtual time is that of its own thread: what it still owes has not slowed it yet. */
+INLINE u64 position_of(struct control *all, struct thread *thread) {
     if (!thread)
         return all->inserted_ns;
     return thread->epoch == all->epoch ? thread->position_ns : 0;
 }
 
-INLINE void visit(struct control *all, u32 which) {
+/* The point that counts it; none where no window is open. */
+INLINE struct point *visit(struct control *all, struct thread *thread, u32 which) {
     struct point *point = lookup(&points, &which);
     u64 window = all->window;
     if (!point || !window)
-        return;
-    u64 now = now_ns(), position = position_here(all);
+        return 0;
+    u64 now = now_ns(), position = position_of(all, thread), greatest = all->inserted_ns;
     if (point->window != window) {
         point->window = window;
         point->count = 0;
         point->since_start_ns = 0;
+        point->positions_ns = 0;
+        point->behind_ns = 0;
+        point->carried = 0;
         point->first_ns = now;
         point->first_at_ns = position;
     }
     point->count++;
     point->since_start_ns += now - all->start_ns;
+    point->positions_ns += position;
+    point->behind_ns += greatest > position ? greatest - position : 0;
     point->last_ns = now;
     point->last_at_ns = position;
+    return point;
 }
 
 /* A probe in code is where user space put it: in the target, or in who counts for it. */
@@ -763,7 +773,7 @@ int on_visit(void *context) {
     (void)context;
     struct control *all = of_target();
     if (all)
-        visit(all, VISITS);
+        visit(all, visitor(), VISITS);
     return 0;
 }
 
@@ -773,8 +783,11 @@ int on_begin(void *context) {
     struct control *all = of_target();
     if (!all)
         return 0;
+    struct thread *thread = visitor();
     __sync_fetch_and_add(&all->in_flight, 1);
-    visit(all, BEGINS);
+    if (thread)
+        thread->begun++;
+    visit(all, thread, BEGINS);
     return 0;
 }
 
@@ -788,7 +801,12 @@ int on_end(void *context) {
     /* Ends of what had begun before the probes were there: how many there were shows when all of them are through. */
     if (left < all->in_flight_min)
         all->in_flight_min = left;
-    visit(all, VISITS);
+    struct thread *thread = visitor();
+    struct point *point = visit(all, thread, VISITS);
+    if (thread && thread->begun)
+        thread->begun--;
+    else if (point)
+        point->carried++;
     return 0;
 }
 
@@ -797,7 +815,7 @@ int on_entry(void *context) {
     (void)context;
     struct control *all = of_target();
     if (all)
-        visit(all, ENTRIES);
+        visit(all, visitor(), ENTRIES);
     return 0;
 }
 
@@ -819,7 +837,7 @@ int on_trace(u64 *context) {
     (void)context;
     struct control *all = control();
     if (all && role_of(current_task()->tgid) & TARGET)
-        visit(all, VISITS);
+        visit(all, visitor(), VISITS);
     return 0;
 }
 
@@ -834,7 +852,7 @@ int on_return(u64 *context) {
         return 0;
     if (!(role_of(current_task()->tgid) & TARGET))
         return 0;
-    visit(all, VISITS);
+    visit(all, visitor(), VISITS);
     return 0;
 }
 

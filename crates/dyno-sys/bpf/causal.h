@@ -88,6 +88,8 @@ struct thread {
     u32 on_core;           /* the `watch` that saw it there; 0: it left */
     u32 role;
     u32 waits;             /* what it left its core for, kinds as below; 0: for nothing */
+    u32 begun;             /* units that it has begun and not ended */
+    u32 room;
 };
 
 enum { TARGET = 1, PARTICIPANT = 2, FOLLOWED = 4 };
@@ -106,6 +108,9 @@ struct point {
     u64 last_ns;
     u64 last_at_ns;
     u64 since_start_ns;    /* from the experiment's start to each visit, summed: when things were begun and ended */
+    u64 positions_ns;      /* of the thread at each visit, summed */
+    u64 behind_ns;         /* how far that was behind the greatest, summed */
+    u64 carried;           /* ends of what another thread has begun */
 };
 
 struct ranges {
@@ -115,8 +120,8 @@ struct ranges {
 };
 
 _Static_assert(sizeof(struct control) == 448, "control");
-_Static_assert(sizeof(struct thread) == 80, "thread");
-_Static_assert(sizeof(struct point) == 56, "point");
+_Static_assert(sizeof(struct thread) == 88, "thread");
+_Static_assert(sizeof(struct point) == 80, "point");
 _Static_assert(sizeof(struct ranges) == 8 + 16 * RANGES, "ranges");
 
 #endif

@@ -3,7 +3,7 @@
 //! ```text
 //! experiment (the loop) → site_run (one site's windows) → estimate, carryover, slow_down → schedule (what next)
 //!            ├→ watching (what being attached costs)          └→ hand_off (bias of the method)
-//!            └→ control (pauses for all alike), whole (what windows leave out)
+//!            └→ control (pauses for all alike), whole (what windows leave out), latency (pairs), unpaid (debts)
 //! report (the record) → verdict (answer and reason) → obstacle (why there is none)
 //! ```
 //! `dyno causal` calls [`run`] over a live process, the tests over simulated ones. It knows neither: time and chance come
@@ -17,6 +17,7 @@ mod control;
 mod estimate;
 mod experiment;
 mod hand_off;
+mod latency;
 mod lost;
 mod mean;
 mod measured;
@@ -26,6 +27,7 @@ mod schedule;
 mod seen;
 mod site_run;
 mod slow_down;
+mod unpaid;
 mod verdict;
 mod watching;
 mod whole;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use dyno_measure::Prng;
 use dyno_profile::Error;
-use dyno_profile::causal::{Moment, Pause, Rig, Span, Treatment, Window};
+use dyno_profile::causal::{Moment, Pair, Pause, Rig, Span, Treatment, Window};
 use dyno_record::causal::SlowedAt;
 
 /// Time between samples, unless finer ones are asked for.
@@ -46,6 +46,9 @@ pub(crate) enum Step {
     Every(u64),
     /// Looks at the clock in a loop until the next of what comes in every so often: it is never seen to wait.
     Look(u64),
+    /// A unit of work begins, and ends: the pair of a latency, first in first out. Ends are visits.
+    Begin,
+    End,
     Visit,
 }
 
@@ -81,6 +84,12 @@ pub(crate) const QUIET: Noise = Noise { jitter: 0.1, drift: 0.0, foreign: 0.0, a
 pub(crate) const NOISY: Noise = Noise { jitter: 0.1, drift: 0.03, foreign: 0.0, attached: 0.02 };
 
 #[derive(Debug, Clone, Copy, PartialEq)]
+enum Passed {
+    Begin,
+    End,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
     Running,
     Paused { until: u64, debt: u64 },
@@ -105,6 +114,8 @@ struct Thread {
     fetched: u64,
     /// When it was last at a step that keeps a distance.
     kept: u64,
+    /// Units that it has begun and not ended.
+    begun: u64,
 }
 
 /// The machine, seen as a rig.
@@ -139,6 +150,12 @@ pub(crate) struct Machine {
     active: bool,
     g: u64,
     seen: Window,
+    /// The experiment's beginning, what is counted of begins and ends, when units on their way were begun, and how long those
+    /// took that ended, by the clock.
+    start_ns: u64,
+    pair: Pair,
+    begun_ns: VecDeque<u64>,
+    took_ns: u64,
     counting: bool,
 }
 
@@ -156,6 +173,7 @@ impl Machine {
             t_off: 0,
             fetched: 0,
             kept: 0,
+            begun: 0,
         });
         let threads: Vec<Thread> = threads.collect();
         let locks = 4;
@@ -185,6 +203,10 @@ impl Machine {
             active: false,
             g: 0,
             seen: Window::default(),
+            start_ns: 0,
+            pair: Pair::default(),
+            begun_ns: VecDeque::new(),
+            took_ns: 0,
             counting: false,
         };
         for thread in 0..machine.threads.len() {
@@ -233,13 +255,31 @@ impl Machine {
         100.0 * (1.0 - period(Some((site, 1.0 + percent / 100.0))) / period(None))
     }
 
+    /// Time saved from begin to end, in percent, when a site really is shorter by so many percent: unit by unit.
+    pub(crate) fn true_latency(program: &Program, site: usize, percent: u32) -> f64 {
+        let latency = |shortened| {
+            let mut machine = Machine { shortened, ..Machine::new(program, QUIET, 1) };
+            let window = machine.count(Duration::from_secs(40));
+            machine.took_ns as f64 / window.visits as f64
+        };
+        100.0 * (1.0 - latency(Some((site, 1.0 - f64::from(percent) / 100.0))) / latency(None))
+    }
+
     fn count(&mut self, length: Duration) -> Window {
         let from = self.now.get();
-        self.seen = Window::default();
+        (self.seen, self.took_ns) = (Window::default(), 0);
+        let in_flight = self.begun_ns.len() as i64;
+        self.pair = Pair { start_ns: self.start_ns, opened_ns: from, in_flight, ..Pair::default() };
         self.counting = true;
         self.advance(from + length.as_nanos() as u64);
         self.counting = false;
-        Window { length_ns: self.now.get() - from, ..std::mem::take(&mut self.seen) }
+        self.pair.closed_ns = self.now.get();
+        let pair = self.has_pair().then_some(self.pair);
+        Window { length_ns: self.now.get() - from, pair, ..std::mem::take(&mut self.seen) }
+    }
+
+    fn has_pair(&self) -> bool {
+        self.program.threads.iter().flatten().any(|step| matches!(step, Step::End))
     }
 
     /// Goes on until `end`, event by event.
@@ -422,6 +462,8 @@ impl Machine {
                     return;
                 }
                 Step::Visit => self.visit(at),
+                Step::Begin => self.pass(at, Passed::Begin),
+                Step::End => self.pass(at, Passed::End),
                 Step::Lock(lock) if self.holders[lock].is_none() => self.holders[lock] = Some(at),
                 Step::Lock(lock) => {
                     self.lock_queues[lock].push_back(at);
@@ -537,6 +579,34 @@ impl Machine {
         self.step(at);
     }
 
+    /// A begin or an end of a unit; which one ends says who waits longest.
+    fn pass(&mut self, at: usize, passed: Passed) {
+        let (now, thread) = (self.now.get(), &mut self.threads[at]);
+        let marks = match passed {
+            Passed::Begin => {
+                self.begun_ns.push_back(now);
+                thread.begun += 1;
+                &mut self.pair.begins
+            }
+            Passed::End => {
+                let begun_ns = self.begun_ns.pop_front().unwrap_or(now);
+                self.took_ns += now - begun_ns;
+                self.pair.carried += u64::from(self.counting && thread.begun == 0);
+                thread.begun = thread.begun.saturating_sub(1);
+                &mut self.pair.ends
+            }
+        };
+        if self.counting {
+            marks.count += 1;
+            marks.since_start_ns += now - self.start_ns;
+            marks.inserted_ns += thread.l;
+            marks.owed_ns += self.g.saturating_sub(thread.l);
+        }
+        if passed == Passed::End {
+            self.visit(at);
+        }
+    }
+
     fn visit(&mut self, at: usize) {
         if !self.counting {
             return;
@@ -556,6 +626,7 @@ impl Machine {
         self.alike = alike.map(|percent| (percent, self.now.get()));
         self.active = true;
         self.g = 0;
+        self.start_ns = self.now.get();
         for thread in &mut self.threads {
             (thread.l, thread.g_off) = (0, 0);
             // A pause that a used up quota has kept from ending pays for no other experiment.
@@ -614,7 +685,7 @@ impl Rig for Machine {
         let of_site = |step: &&Step| matches!(step, Step::Run(of, _) if *of == site);
         let per_turn: usize =
             self.program.threads.iter().map(|steps| steps.iter().filter(of_site).count()).sum();
-        let visits = |step: &&Step| matches!(step, Step::Visit);
+        let visits = |step: &&Step| matches!(step, Step::Visit | Step::End);
         let per_turn_visits: usize =
             self.program.threads.iter().map(|steps| steps.iter().filter(visits).count()).sum();
         let window = self.count(length);

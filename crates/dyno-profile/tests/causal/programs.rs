@@ -80,6 +80,17 @@ pub(crate) fn profiled(program: &Program, sites: usize, noise: Noise, budget_s: 
 }
 
 pub(crate) fn profiled_on(
+    machine: Machine,
+    program: &Program,
+    sites: usize,
+    budget_s: u64,
+    seed: u64,
+) -> Causal {
+    profiled_as(Metric::Throughput, machine, program, sites, budget_s, seed)
+}
+
+pub(crate) fn profiled_as(
+    metric: Metric,
     mut machine: Machine,
     program: &Program,
     sites: usize,
@@ -91,7 +102,7 @@ pub(crate) fn profiled_on(
         levels_percent: Asked::LEVELS_PERCENT.to_vec(),
         budget: Duration::from_secs(budget_s),
         seed,
-        metric: Metric::Throughput,
+        metric,
         progress: "visit".to_owned(),
         cpus: program.threads.len(),
     };

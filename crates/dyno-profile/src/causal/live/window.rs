@@ -7,7 +7,7 @@ use dyno_sys::bpf::causal::{Counted, Counts, Probe, Visit, Visits};
 use dyno_sys::clock::{mono_ns, process_cpu_ns};
 use dyno_sys::{Pid, affinity, proc};
 
-use crate::causal::rig::window::{Moment, Window};
+use crate::causal::rig::window::{Marks, Moment, Pair, Window};
 
 /// Counters; what happened in a window is the difference of two readings.
 pub(super) struct Sums {
@@ -58,7 +58,7 @@ impl Counting {
             visits: visits.count,
             first: moment(visits.first),
             last: moment(visits.last),
-            in_flight: self.in_flight(probe, before, after, &visits)?,
+            pair: self.pair(probe, before, after, &visits)?,
             samples: counts.samples,
             beside: counts.beside + counts.pausing,
             foreign: counts.foreign,
@@ -82,44 +82,40 @@ impl Counting {
         })
     }
 
-    /// What was on its way at the start, and each beginning and end for the rest of the window.
-    fn in_flight(
+    /// Begins and ends, where progress is a pair.
+    fn pair(
         &self,
         probe: &Probe,
         before: &Sums,
         after: &Sums,
         ends: &Visits,
-    ) -> Result<Option<f64>, BpfError> {
+    ) -> Result<Option<Pair>, BpfError> {
         if !self.is_pair {
             return Ok(None);
         }
         debug_assert!(self.start_ns <= before.at_ns, "a window lies in its experiment");
         let begins = probe.visits(Counted::Begins, self.number)?;
-        let length_ns = (after.at_ns - before.at_ns) as f64;
-        let until_end_ns = (after.at_ns - self.start_ns) as f64;
-        let rest = |visits: &Visits| rest_ns(visits, until_end_ns);
-        let all = before.in_flight as f64 * length_ns + rest(&begins) - rest(ends);
-        Ok(Some((all / length_ns).max(0.0)))
+        Ok(Some(Pair {
+            start_ns: self.start_ns,
+            opened_ns: before.at_ns,
+            closed_ns: after.at_ns,
+            in_flight: before.in_flight,
+            begins: marks(&begins),
+            ends: marks(ends),
+            carried: ends.carried,
+        }))
     }
 }
 
-/// From each visit to the window's end, summed.
-fn rest_ns(visits: &Visits, until_end_ns: f64) -> f64 {
-    visits.count as f64 * until_end_ns - visits.since_start_ns as f64
+fn marks(visits: &Visits) -> Marks {
+    Marks {
+        count: visits.count,
+        since_start_ns: visits.since_start_ns,
+        inserted_ns: visits.positions_ns,
+        owed_ns: visits.behind_ns,
+    }
 }
 
 fn moment(visit: Visit) -> Moment {
     Moment { at_ns: visit.at_ns, inserted_ns: visit.position_ns }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_visit_counts_for_the_rest_of_its_window() {
-        // At 2 and at 5 of 10 after the start: 8 and 5 are left.
-        let visits = Visits { count: 2, since_start_ns: 7, ..Visits::default() };
-        assert!((rest_ns(&visits, 10.0) - 13.0).abs() < 1e-9);
-    }
 }

@@ -10,6 +10,38 @@ pub struct Moment {
     pub inserted_ns: u64,
 }
 
+/// Begins, or ends, of a pair.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// How many there were.
+    pub count: u64,
+    /// From the experiment's start to each, by the clock, summed.
+    pub since_start_ns: u64,
+    /// What the thread that came by was shifted by then ([`Moment::inserted_ns`]), summed.
+    pub inserted_ns: u64,
+    /// Pauses that it still owed then, summed.
+    pub owed_ns: u64,
+}
+
+/// Units of work that begin at one place and end at another, as sums: no number is carried along.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pair {
+    /// When the experiment began, by the monotonic clock.
+    pub start_ns: u64,
+    /// When the window opened.
+    pub opened_ns: u64,
+    /// When it closed.
+    pub closed_ns: u64,
+    /// Begun and not ended when it opened.
+    pub in_flight: i64,
+    /// What began in it.
+    pub begins: Marks,
+    /// What ended in it.
+    pub ends: Marks,
+    /// Ends in another thread than the begin.
+    pub carried: u64,
+}
+
 /// The raw counts of one window.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Window {
@@ -23,8 +55,8 @@ pub struct Window {
     pub first: Moment,
     /// The last visit.
     pub last: Moment,
-    /// Mean number of requests begun and not ended, where progress is a pair.
-    pub in_flight: Option<f64>,
+    /// Begins and ends, where progress is a pair.
+    pub pair: Option<Pair>,
     /// Samples of any kind.
     pub ticks: u64,
     /// How many there would have been if the kernel had dropped none; zero where that is not known.

@@ -9,6 +9,7 @@
 
 use dyno_record::causal::{Metric, Treatment};
 
+use super::latency::latency_ns;
 use crate::causal::rig::window::Window;
 
 /// Fewest visits of a window that have a time between them.
@@ -47,7 +48,7 @@ impl Effective {
         let inserted_ns = window.last.inserted_ns as f64 - window.first.inserted_ns as f64;
         let effective_ns = elapsed_ns - inserted_ns;
         let period_ns = effective_ns / (window.visits - 1) as f64;
-        let latency_ns = window.in_flight.map(|in_flight| in_flight * period_ns);
+        let latency_ns = latency_ns(window);
         (period_ns > 0.0).then_some(Effective { period_ns, latency_ns, inserted_ns })
     }
 

@@ -1,9 +1,11 @@
 //! What makes every figure of a site worthless, if anything does: asked by the verdict before it reads a figure, in the
 //! order in which it would mislead most. Pure.
 
+use dyno_record::causal::Metric;
+
 use super::backlog::Backlog;
 use super::case::Case;
-use super::control::{Rest, filled_in_words};
+use super::control::{Found as Control, Rest, filled_in_words};
 use super::schedule::ROUNDS_MIN;
 use super::whole::Behind;
 
@@ -25,6 +27,7 @@ pub(super) fn obstacle(case: &Case<'_>) -> Option<String> {
     case.lost
         .most(case.credibility)
         .or_else(|| elsewhere(case))
+        .or_else(|| unpaid(case))
         .or_else(|| outside(case))
         .or_else(|| unsettled_or_few(case))
         .or_else(|| not_tried(case))
@@ -44,6 +47,16 @@ fn elsewhere(case: &Case<'_>) -> Option<String> {
             "{:.0} % of the time lies before the first and after the last visit of windows of {:.1} s: something between two visits takes too long for them; give it some minutes",
             case.hidden_percent,
             case.length.as_secs_f64()
+        )
+    })
+}
+
+/// Threads were hardly delayed: what is taken out of the time was not in it.
+fn unpaid(case: &Case<'_>) -> Option<String> {
+    let percent = case.credibility.unpaid_percent;
+    (percent > UNPAID_PERCENT_MAX).then(|| {
+        format!(
+            "threads still owed {percent:.0} % of the pauses when windows ended: they are seldom on a core when a sample falls"
         )
     })
 }
@@ -68,7 +81,8 @@ fn outside(case: &Case<'_>) -> Option<String> {
         }
         None => {}
     }
-    if let Some(control) = case.control {
+    let counts_visits = case.metric == Metric::Throughput;
+    if let Some(control) = case.control.filter(|_| counts_visits) {
         if let Rest::Told(filled) = control.rest {
             return Some(format!(
                 "paced from outside: {}: so much is left over beside the work that comes in",
@@ -93,6 +107,11 @@ fn outside(case: &Case<'_>) -> Option<String> {
             return Some(format!("{alike}: {why}"));
         }
     }
+    if let Some(control) = case.control.filter(|_| !counts_visits) {
+        if let Some(why) = queued_or_timed(&control) {
+            return Some(why);
+        }
+    }
     if case.throttled > THROTTLED_MAX {
         return Some(format!(
             "a quota of CPU time was used up {} times: pauses use it up too",
@@ -101,6 +120,22 @@ fn outside(case: &Case<'_>) -> Option<String> {
     }
     case.starved_percent.filter(|_| case.control.is_none()).map(|percent| {
         format!("its threads never wait and yet run only {percent:.0} % of the time: they have a quota of CPU time, which pauses use up too")
+    })
+}
+
+/// Pauses change the time from begin to end by more than they last, or a clock says how long that is.
+fn queued_or_timed(control: &Control) -> Option<String> {
+    let alike = format!("pauses of {:.0} % of the time for all threads alike make", control.inserted_percent);
+    if control.is_paced() {
+        return Some(format!(
+            "paced from outside: {alike} the time from begin to end hardly longer, so that a timer or a limit decides how long it is, or it lies between threads that owe pauses"
+        ));
+    }
+    control.is_dear().then(|| {
+        format!(
+            "{alike} the time from begin to end {:.0} % longer beside what they last: what comes in meanwhile waits in a queue, or a quota of CPU time is used up",
+            -control.artefact * control.inserted_percent
+        )
     })
 }
 
@@ -157,7 +192,9 @@ fn biased(case: &Case<'_>) -> Option<String> {
         case.control.map_or(0.0, |control| control.inserted_percent / 100.0 * credibility.period_us);
     let is_own_pace =
         case.control.is_some_and(|control| control.is_own_pace()) && pause_us * case.per_second <= 1e6;
-    if credibility.load_bound == Some(false) && !is_own_pace {
+    // What takes how long from begin to end is the target's own, whoever says how often it begins.
+    let counts_visits = case.metric == Metric::Throughput;
+    if counts_visits && credibility.load_bound == Some(false) && !is_own_pace {
         return Some(
             "not load-bound: at most requests the target waits for a client, a timer or another process, and leaves CPUs free: that is the limit"
                 .to_owned(),
@@ -166,12 +203,6 @@ fn biased(case: &Case<'_>) -> Option<String> {
     if let Some(percent) = case.sampled_percent.filter(|percent| *percent < SAMPLED_PERCENT_MIN) {
         return Some(format!(
             "only {percent:.0} % of the samples came that were due, and so too few pauses: kernel.perf_event_max_sample_rate is low, or somebody keeps the CPUs"
-        ));
-    }
-    if credibility.unpaid_percent > UNPAID_PERCENT_MAX {
-        return Some(format!(
-            "threads still owed {:.0} % of the pauses when windows ended: they are seldom on a core when a sample falls",
-            credibility.unpaid_percent
         ));
     }
     let is_less = |behind: &Behind| behind.lives_on_backlog && behind.fell_percent > 0.0;

@@ -4,6 +4,7 @@ use dyno_measure::stats;
 use dyno_record::causal::Credibility;
 
 use super::measured::{Effective, ticks};
+use super::unpaid;
 use crate::causal::rig::window::Window;
 use crate::causal::rig::{Pause, Rig};
 
@@ -66,7 +67,7 @@ pub(super) fn credibility<'w>(windows: impl Iterator<Item = &'w Window>, samplin
         steal_percent: 100.0 * sum(|window| window.steal_ns) / length_ns,
         capped: all().map(|window| window.capped).sum(),
         missed: all().map(|window| window.missed).sum(),
-        unpaid_percent: unpaid_percent(&windows),
+        unpaid_percent: unpaid::percent(&windows),
         inner_wakes: inner * NS_PER_S / length_ns,
         partner_wakes: sum(|window| window.partner_wakes) * NS_PER_S / length_ns,
         outer_wakes: sum(|window| window.outer_wakes) * NS_PER_S / length_ns,
@@ -85,15 +86,6 @@ pub(super) fn credibility<'w>(windows: impl Iterator<Item = &'w Window>, samplin
         interrupt_us: sampling.interrupt_ns.map(|ns| ns as f64 / 1e3),
         ..Credibility::default()
     }
-}
-
-/// Pauses that were still due at the ends of windows, of all that was inserted, percent.
-fn unpaid_percent(windows: &[&Window]) -> f64 {
-    let delayed = || windows.iter().filter(|window| window.threads > 0 && window.last.inserted_ns > 0);
-    let owed: f64 = delayed().map(|window| window.owed_ns as f64 / window.threads as f64).sum();
-    let inserted: f64 = delayed().map(|window| window.last.inserted_ns as f64).sum();
-    debug_assert!(owed >= 0.0 && inserted >= 0.0);
-    if inserted > 0.0 { 100.0 * owed / inserted } else { 0.0 }
 }
 
 /// Whether the target is the limit: a server that is woken from outside as often as [`ASLEEP_PER_VISIT`] for each visit and
@@ -163,13 +155,5 @@ mod tests {
         assert_eq!(bound(100, 60_000_000, 0), Some(true), "somebody else leaves it no more");
         assert_eq!(credibility([].into_iter(), sampling).load_bound, None);
         assert!(is_crowded(50.0, 180.0, 2) && !is_crowded(49.0, 180.0, 2) && !is_crowded(50.0, 170.0, 2));
-    }
-
-    #[test]
-    fn what_is_unpaid_is_of_windows_with_delays_only() {
-        let last = crate::causal::rig::window::Moment { at_ns: 1, inserted_ns: 100 };
-        let delayed = Window { threads: 2, owed_ns: 40, last, ..Window::default() };
-        let plain = Window { threads: 2, owed_ns: 40, ..Window::default() };
-        assert_eq!([unpaid_percent(&[&delayed, &plain]), unpaid_percent(&[&plain])], [20.0, 0.0]);
     }
 }

@@ -1,10 +1,12 @@
 //! One site while it is tried: its windows, what they say so far, and whether it needs more of them.
 
-use dyno_record::causal::{Metric, Point};
+use dyno_measure::stats;
+use dyno_record::causal::{Metric, Point, Treatment as OfSite};
 
 use super::control::Found as Control;
 use super::estimate::{Estimates, estimate};
 use super::hand_off;
+use super::latency;
 use super::measured::{Excluded, Measured};
 use super::schedule::{self, COST_ROUNDS_ENOUGH, NARROW_POINTS, NARROWER_POINTS, ROUNDS_MIN};
 use super::seen::{self, Sampling};
@@ -117,9 +119,19 @@ impl<'a> SiteRun<'a> {
             let of_control = control.map_or(0.0, |control| control.points(point.inserted_percent));
             let of_phases =
                 point.effect_percent.abs() * whole::met_otherwise(&self.measured, point.speedup_percent);
-            hand_off::allowed(point, &seen, per_second, self.carryover_points + of_control + of_phases)
+            let of_threads = self.off_points(point.speedup_percent);
+            let more_points = self.carryover_points + of_control + of_phases + of_threads;
+            hand_off::allowed(point, &seen, per_second, more_points)
         };
         self.estimates.points.iter().map(|(point, p)| (allowed(point), *p)).collect()
+    }
+
+    /// By how many points a level's latency may be off because threads owe differently at begins and at ends.
+    fn off_points(&self, level: u32) -> f64 {
+        let of_level = |one: &&Measured| one.treatment == OfSite::SpeedUp(level) && one.excluded.is_none();
+        let windows = self.measured.iter().filter(of_level);
+        let parts: Vec<f64> = windows.filter_map(|one| latency::off_part(&one.window)).collect();
+        if parts.is_empty() { 0.0 } else { 100.0 * stats::mean(&parts).abs() }
     }
 
     /// The figure of the greatest level so far.

@@ -195,7 +195,9 @@ fn impossible(case: &Case<'_>) -> Option<String> {
 /// A target that waits for time may be paced by it. Pauses for all alike would tell.
 fn unproved(case: &Case<'_>, point: &Point) -> Option<String> {
     if let Some(control) = case.control {
-        if let Rest::Open(filled) = control.rest {
+        // How often units begin does not matter to how long they take.
+        let rest = if case.metric == Metric::Latency { Rest::NotAsked } else { control.rest };
+        if let Rest::Open(filled) = rest {
             let why = filled.map_or_else(|| "smaller pauses had no time".to_owned(), filled_in_words);
             return Some(format!("{why}: it may be paced from outside, and hardly rest; give it more time"));
         }

@@ -16,6 +16,12 @@ pub struct Visits {
     pub last: Visit,
     /// From the experiment's start to each, summed.
     pub since_start_ns: u64,
+    /// Inserted delay that its thread had paid, or was credited with, at each, summed.
+    pub positions_ns: u64,
+    /// And what it owed, summed.
+    pub behind_ns: u64,
+    /// Ends of what another thread has begun.
+    pub carried: u64,
 }
 
 /// One visit.
@@ -119,6 +125,9 @@ pub(super) fn merged<'r>(rows: impl Iterator<Item = &'r RawPoint>) -> Visits {
         }
         all.count += row.count;
         all.since_start_ns += row.since_start_ns;
+        all.positions_ns += row.positions_ns;
+        all.behind_ns += row.behind_ns;
+        all.carried += row.carried;
     }
     all
 }
@@ -137,9 +146,13 @@ mod tests {
             last_ns,
             last_at_ns: last_ns / 10,
             since_start_ns: 5,
+            positions_ns: 4,
+            behind_ns: 3,
+            carried: 1,
         };
         let all = merged([row(100, 400, 4), row(50, 300, 2)].iter());
         assert_eq!((all.count, all.since_start_ns), (6, 10));
+        assert_eq!((all.positions_ns, all.behind_ns, all.carried), (8, 6, 2));
         assert_eq!(all.first, Visit { at_ns: 50, position_ns: 5 });
         assert_eq!(all.last, Visit { at_ns: 400, position_ns: 40 });
         assert_eq!(merged([].iter()), Visits::default());

@@ -25,6 +25,8 @@ pub(super) struct RawThread {
     pub(super) on_core: u32,
     pub(super) role: u32,
     pub(super) waits: u32,
+    pub(super) begun: u32,
+    pub(super) room: u32,
 }
 
 #[repr(C)]
@@ -37,6 +39,9 @@ pub(super) struct RawPoint {
     pub(super) last_ns: u64,
     pub(super) last_at_ns: u64,
     pub(super) since_start_ns: u64,
+    pub(super) positions_ns: u64,
+    pub(super) behind_ns: u64,
+    pub(super) carried: u64,
 }
 
 #[repr(C)]
@@ -47,8 +52,8 @@ pub(super) struct RawRanges {
     pub(super) to: [u64; RANGES_MAX],
 }
 
-const _: () = assert!(size_of::<RawThread>() == 80, "struct thread of causal.h");
-const _: () = assert!(size_of::<RawPoint>() == 56, "struct point of causal.h");
+const _: () = assert!(size_of::<RawThread>() == 88, "struct thread of causal.h");
+const _: () = assert!(size_of::<RawPoint>() == 80, "struct point of causal.h");
 const _: () = assert!(size_of::<RawRanges>() == 8 + 16 * RANGES_MAX, "struct ranges of causal.h");
 const _: () = assert!(word::COUNT * 8 == 448, "struct control of causal.h");
 
@@ -72,4 +77,6 @@ pub(super) const EMPTY: RawThread = RawThread {
     on_core: 0,
     role: 0,
     waits: 0,
+    begun: 0,
+    room: 0,
 };

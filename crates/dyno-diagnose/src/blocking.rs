@@ -19,6 +19,8 @@ const SPARE_MIN: f64 = 0.10;
 const WAIT_SHARE_ALONE: f64 = 0.40;
 /// The target's own share of its CPUs from which on more of its threads would only wait for each other.
 const OWN_CPU_MAX: f64 = 0.75;
+/// CPUs that threads use together which work one at a time: one, and what waking and taking turns adds.
+const ONE_CPU_MAX: f64 = 1.15;
 /// Of one thread's time: what all threads together wait for less is no loss, however little they do besides.
 const CONTENDED_MIN: f64 = 0.1;
 /// CPU time of a wait at most: into the kernel, to sleep, to be woken, and back.
@@ -248,7 +250,7 @@ fn at_locks(facts: &Facts<'_>) -> Outcome {
         waits as f64 * WAIT_CPU_NS >= EXPLAINED_MIN * spent_ns
     });
     let holds_up =
-        !little && (waited >= WAIT_SHARE_MIN && free || waited >= WAIT_SHARE_ALONE && !fills_cpus(facts));
+        !little && (waited >= WAIT_SHARE_MIN && free || waited >= WAIT_SHARE_ALONE && has_room(facts));
     // What little CPU time is used may go into locks: where there is plenty it is no loss.
     let [by_anybody, by_locks, in_locks] =
         [Cost::Futex, Cost::LockCall, Cost::UserLock].map(|cost| facts.cpu_share(&[cost]).unwrap_or(0.0));
@@ -314,8 +316,27 @@ fn are_few_of_those_owed(facts: &Facts<'_>, off: &OffCpu<'_>) -> bool {
 /// Whether the target itself, with those who ask it, leaves nothing of its CPUs.
 fn fills_cpus(facts: &Facts<'_>) -> bool {
     let host = &facts.seen.host;
-    let used = facts.seen.process.cpu_ns + host.peers_ns + host.own_ns;
-    host.all_ns > 0 && used as f64 >= OWN_CPU_MAX * host.all_ns as f64
+    fills(facts, (facts.seen.process.cpu_ns + host.peers_ns + host.own_ns) as f64)
+}
+
+fn fills(facts: &Facts<'_>, used_ns: f64) -> bool {
+    let host = &facts.seen.host;
+    host.all_ns > 0 && used_ns >= OWN_CPU_MAX * host.all_ns as f64
+}
+
+/// Whether those who wait for a lock could use more CPU than they do.
+fn has_room(facts: &Facts<'_>) -> bool {
+    !fills_cpus(facts) || work_one_at_a_time(facts)
+}
+
+/// Whether those who meet at locks use one CPU together, and leave some: then the lock lets one of them work at a time, whatever
+/// else the process does meanwhile, as a compiler does beside the code that it makes faster.
+fn work_one_at_a_time(facts: &Facts<'_>) -> bool {
+    let Some(off) = &facts.off else { return false };
+    let (host, seconds) = (&facts.seen.host, facts.seen.duration_s);
+    let together = off.run_of_those_who_meet() as f64 / off.window_ns.max(1.0);
+    let used_ns = together * seconds * 1e9 + (host.peers_ns + host.own_ns) as f64;
+    together <= ONE_CPU_MAX && !fills(facts, used_ns)
 }
 
 /// Two threads hand one thing to each other: each sleeps until the other wakes it.
@@ -451,6 +472,55 @@ mod tests {
     use dyno_record::profile::{Span, ThreadState, WaitClass};
 
     use crate::scene::{Scene, synchronous_log};
+
+    /// Six threads at one lock beside a compiler's thread. Planted fault: what the whole process uses says that nothing is left
+    /// (`has_room` of `fills_cpus` alone).
+    #[test]
+    fn a_lock_holds_up_those_who_meet_there_whatever_others_of_the_process_do() {
+        let beside = |each_s: f64, other_s: f64| {
+            let mut scene =
+                Scene::new(&[each_s, each_s, each_s, each_s, each_s, each_s, other_s]).on("run;work", 100);
+            for tid in 1..=6 {
+                scene = scene
+                    .off(tid, WaitClass::Lock, "run;log;pthread_mutex_lock;futex_wait_[k]", 6.5)
+                    .woken("0x7f00", tid % 6 + 1, "run;log;pthread_mutex_unlock;futex_wake_[k]");
+            }
+            scene.classes()
+        };
+        assert_eq!(beside(1.6, 9.0), [Class::LockContention]);
+        assert_eq!(beside(3.1, 0.1), [], "they fill the CPUs");
+    }
+
+    /// A question and its answer through two pipes, for which both run 6.5 s of ten; `shift_us` is how much sooner the other begins.
+    /// Planted faults: only futexes hand over (`hand_over_pipe` empty); what both run is summed whatever the timeline shows; one
+    /// pipe is as good as two (`both_ways` true).
+    #[test]
+    fn two_that_ask_and_answer_through_pipes_run_in_turns() {
+        let pair = |pipes: [&str; 2], shift_us: Option<u64>| {
+            let mut scene = Scene::new(&[6.5, 6.4]).on("main;work", 100);
+            for (tid, by) in [(1, 2), (2, 1)] {
+                scene = scene.off(tid, WaitClass::Network, "main;read;anon_pipe_read_[k]", 2.2).woken(
+                    pipes[tid as usize - 1],
+                    by,
+                    "main;write;anon_pipe_write_[k]",
+                );
+                scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap().samples = 200_000;
+            }
+            let span = |at: u64, shift_us: u64| {
+                let from_ns = at * 20_000 - shift_us * 1_000 * (at % 2);
+                let (thread, to_ns, state) = ((at % 2) as u32, from_ns + 20_000, ThreadState::Running);
+                Span { thread, from_ns, to_ns, state, class: None }
+            };
+            scene.seen.off_cpu.as_mut().unwrap().timeline =
+                shift_us.map_or(vec![], |shift_us| (1..1_000).map(|at| span(at, shift_us)).collect());
+            scene.classes().contains(&Class::LockContention)
+        };
+        let two = ["pipe:[7]", "pipe:[8]"];
+        assert!(pair(two, Some(1)));
+        assert!(!pair(two, Some(15)), "both run for most of the time");
+        assert!(!pair(two, None), "it is not known when they ran");
+        assert!(!pair(["pipe:[7]"; 2], Some(1)), "one fills it and the other empties it");
+    }
 
     /// The same log on a machine that others fill: whoever holds the lock is at the disk for a little of the time, and waits for a CPU
     /// for most of it. Planted fault: what a holder waits for a CPU counts as what it does (`on_full` of all that is waited); what

@@ -6,6 +6,7 @@
 
 mod answers;
 pub mod audit;
+mod behind;
 mod blocking;
 mod channels;
 mod code;

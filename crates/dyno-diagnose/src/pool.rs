@@ -6,6 +6,7 @@ use dyno_record::finding::Confidence;
 use dyno_record::observation::Asked;
 
 use super::answers;
+use super::behind;
 use super::channels::{self, Found};
 use super::draft::{Draft, Outcome, percent};
 use super::facts::Facts;
@@ -60,6 +61,11 @@ fn of_sleepers(facts: &Facts<'_>, spare: f64) -> Outcome {
         return perhaps.map_or(Outcome::Unseen("what threads waited for"), Outcome::Noted);
     };
     if let Some(draft) = answers::in_line_for_names(facts, off, spare) {
+        return Outcome::Found(draft);
+    }
+    let by_the_clock = off.threads.iter().filter(|(_, time)| sleeps(time, off.window_ns, false));
+    let by_the_clock: BTreeSet<u32> = by_the_clock.map(|(tid, _)| *tid).collect();
+    if let Some(draft) = behind::in_line_for_sleepers(facts, off, &by_the_clock, spare) {
         return Outcome::Found(draft);
     }
     let waiting = untaken(facts, WAITING_SHARE_MIN);

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_record::observation::{Observation, Serving};
-use dyno_record::profile::{Frame, Origin, Profile, Stack, WaitClass, Waker};
+use dyno_record::profile::{Frame, Origin, Profile, Span, Stack, ThreadState, WaitClass, Waker};
 
 use super::equals::Equals;
 use super::flushers::{self, Waits};
@@ -108,7 +108,8 @@ pub(super) struct OffCpu<'o> {
     pub(super) locks: BTreeMap<String, Lock>,
     /// By system call and file.
     pub(super) disks: BTreeMap<String, DiskWait>,
-    /// Waits at futexes by who waited and who ended them; a run-time's idle threads are not in it.
+    /// Waits at futexes and at pipes between the target's own threads, by who waited and who ended them; a run-time's idle threads
+    /// are not in it.
     handed: BTreeMap<(u32, u32), Handed>,
     /// Those for something to do, or for a word that it is done: at futexes, and at pipes.
     awaited: Waits,
@@ -130,10 +131,20 @@ struct Inside {
 }
 
 /// What one thread waited for another.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Handed {
     pub(super) ns: u64,
     pub(super) waits: u64,
+    /// The pipes at which it did.
+    pipes: BTreeSet<String>,
+}
+
+/// Waits that some threads ended, and which of them did.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ended {
+    pub(super) ns: u64,
+    pub(super) waits: u64,
+    pub(super) by: BTreeSet<u32>,
 }
 
 /// Two threads that run in turns.
@@ -161,8 +172,11 @@ const PEER_SHARE_MIN: f64 = 0.8;
 const DISK_MET_MIN: f64 = 0.05;
 /// Of the CPU time, what threads that are at no disk must use to be those who work while one writes behind them.
 const WORKS_BESIDE_MIN: f64 = 0.2;
-/// Both together run no longer than one CPU could: never at the same time.
+/// Both together run no longer than one CPU could: never at the same time. Where it is known when they ran, so much of the time they
+/// may both do so: who writes runs on for a moment while the other wakes.
 const TOGETHER_MAX: f64 = 1.15;
+/// Of the window, what a thread waits at locks, or keeps others waiting, from which on it meets others there.
+const MEETS_MIN: f64 = 0.1;
 
 impl<'o> OffCpu<'o> {
     pub(super) fn new(profile: &'o Profile, seen: &Observation) -> OffCpu<'o> {
@@ -264,6 +278,7 @@ impl<'o> OffCpu<'o> {
                 // What goes through a pipe is handed on by whoever is at its other end, as through a queue.
                 if is_at_pipe(stack) {
                     self.await_of(stack, tid);
+                    self.hand_over_pipe(stack, tid);
                 }
             }
             WaitClass::Sleep if looks_again => {
@@ -275,6 +290,16 @@ impl<'o> OffCpu<'o> {
             WaitClass::Lock => self.take_lock(stack, &frames),
             WaitClass::Other => {}
         }
+    }
+
+    /// A wait at a pipe whose other end is the target's as well.
+    fn hand_over_pipe(&mut self, stack: &Stack, tid: u32) {
+        let own = |waker: &&Waker| self.profile.threads.iter().any(|thread| thread.tid == waker.tid);
+        let Some(waker) = self.waker(stack).filter(own) else { return };
+        let handed = self.handed.entry((tid, waker.tid)).or_default();
+        handed.ns += stack.weight_ns;
+        handed.waits += stack.samples;
+        handed.pipes.extend(stack.wait.as_ref().and_then(|wait| wait.object.clone()));
     }
 
     fn take_disk(&mut self, stack: &Stack, frames: &[&Frame]) {
@@ -457,6 +482,33 @@ impl<'o> OffCpu<'o> {
         }
     }
 
+    /// Waits of other threads that work, for something to do or for a word, which these ended.
+    pub(super) fn ended_by(&self, tids: &BTreeSet<u32>) -> Ended {
+        let works = |tid: &u32| self.threads.get(tid).is_some_and(|time| time.run > 0);
+        let mut ended = Ended::default();
+        for ((waiter, waker), awaited) in &self.awaited {
+            if tids.contains(waker) && !tids.contains(waiter) && works(waiter) {
+                ended.ns += awaited.ns;
+                ended.waits += awaited.waits;
+                ended.by.insert(*waker);
+            }
+        }
+        ended
+    }
+
+    /// CPU time of the threads that meet at locks: those that wait there for a part of the time, and those who end these waits.
+    pub(super) fn run_of_those_who_meet(&self) -> u64 {
+        let long = |ns: u64| ns as f64 >= MEETS_MIN * self.window_ns;
+        let waits = |tid: u32| self.threads.get(&tid).is_some_and(|time| long(time.contended));
+        let mut ended = BTreeMap::<u32, u64>::new();
+        for ((_, waker), handed) in self.handed.iter().filter(|((waiter, _), _)| waits(*waiter)) {
+            *ended.entry(*waker).or_default() += handed.ns;
+        }
+        let ends = |tid: u32| ended.get(&tid).is_some_and(|ns| long(*ns));
+        let meet = self.threads.iter().filter(|(tid, _)| waits(**tid) || ends(**tid));
+        meet.map(|(_, time)| time.run).sum()
+    }
+
     /// A wait for something to do, or for a word, by who ended it.
     fn await_of(&mut self, stack: &Stack, tid: u32) {
         let waker = self.waker(stack).map_or(0, |waker| waker.tid);
@@ -579,10 +631,33 @@ impl<'o> OffCpu<'o> {
         let alone = |handed: &Handed, tid: u32| handed.ns as f64 >= PEER_SHARE_MIN * all(tid) as f64;
         let share = there.ns.min(back.ns) as f64 / self.window_ns.max(1.0);
         let per_s = (there.waits + back.waits) as f64 / (self.window_ns / 1e9).max(1e-9);
-        let run = |tid: u32| self.threads.get(&tid).map_or(0, |time| time.run);
-        let together = (run(one) + run(other)) as f64 / self.window_ns.max(1.0);
-        let turns = alone(there, one) && alone(back, other) && together <= TOGETHER_MAX;
+        // Who fills a pipe waits at the same one as who empties it: what goes through it goes one way, and both may work at a time.
+        let both_ways = there.pipes.is_disjoint(&back.pipes);
+        let turns = both_ways && alone(there, one) && alone(back, other);
+        let turns = turns && self.together(one, other) <= TOGETHER_MAX;
         (turns && share >= TURN_SHARE_MIN).then_some(Turns { threads: (one, other), share, per_s })
+    }
+
+    /// How many CPUs two threads would need at most to run when they did: one, and the share of the time in which both ran. Without
+    /// a timeline, what both ran.
+    fn together(&self, one: u32, other: u32) -> f64 {
+        let spans = |tid: u32| -> Vec<&Span> {
+            self.profile
+                .timeline
+                .iter()
+                .filter(|span| self.profile.threads[span.thread as usize].tid == tid)
+                .collect()
+        };
+        let (of_one, of_other) = (spans(one), spans(other));
+        let run = |tid: u32| self.threads.get(&tid).map_or(0, |time| time.run);
+        let known = |spans: &[&Span]| {
+            Some((spans.iter().map(|span| span.from_ns).min()?, spans.iter().map(|span| span.to_ns).max()?))
+        };
+        let (Some(a), Some(b)) = (known(&of_one), known(&of_other)) else {
+            return (run(one) + run(other)) as f64 / self.window_ns.max(1.0);
+        };
+        let all_ns = a.1.min(b.1).saturating_sub(a.0.max(b.0));
+        1.0 + both_run_ns(&of_one, &of_other) as f64 / all_ns.max(1) as f64
     }
 
     /// Sum over all threads.
@@ -653,6 +728,24 @@ fn wait_class(stack: &Stack, frames: &[&Frame], meets_disk: bool) -> WaitClass {
     }
 }
 
+/// Time in which both run; each one's spans are in order.
+fn both_run_ns(one: &[&Span], other: &[&Span]) -> u64 {
+    let runs = |spans: &[&Span]| -> Vec<(u64, u64)> {
+        let run = spans.iter().filter(|span| span.state == ThreadState::Running);
+        run.map(|span| (span.from_ns, span.to_ns)).collect()
+    };
+    let (one, other) = (runs(one), runs(other));
+    let (mut at, mut both_ns) = (0, 0);
+    for (from, to) in one {
+        while at < other.len() && other[at].1 <= from {
+            at += 1;
+        }
+        let those = other[at..].iter().take_while(|span| span.0 < to);
+        both_ns += those.map(|span| to.min(span.1).saturating_sub(from.max(span.0))).sum::<u64>();
+    }
+    both_ns
+}
+
 /// Whether a thread waits for what comes through a pipe, or for room in it.
 fn is_at_pipe(stack: &Stack) -> bool {
     let object = stack.wait.as_ref().and_then(|wait| wait.object.as_deref());
@@ -660,7 +753,7 @@ fn is_at_pipe(stack: &Stack) -> bool {
 }
 
 /// Whether a thread sends what others may wait for.
-fn sends(seen: &Observation, tid: u32) -> bool {
+pub(super) fn sends(seen: &Observation, tid: u32) -> bool {
     let Some(on) = &seen.on_cpu else { return false };
     let is_its =
         |stack: &&Stack| on.threads.get(stack.thread as usize).is_some_and(|thread| thread.tid == tid);

@@ -10,7 +10,7 @@ use super::draft::{Draft, Outcome, percent};
 use super::facts::Facts;
 use super::idle::is_event_call;
 use super::names;
-use super::waits::OffCpu;
+use super::waits::{OffCpu, sends};
 
 /// A thread that has work for this share of the time, runs or waits for a CPU, is at its limit: the rest is what the scheduler
 /// takes for switching.
@@ -56,6 +56,10 @@ const OTHERS_WAIT_MIN: f64 = 0.2;
 const FOREIGN_MIN: f64 = 0.10;
 /// Share of the target's time spent waiting for a CPU from which on others delay it; below, they only used idle time.
 const DELAY_MIN: f64 = 0.05;
+/// Requests held at a time, from which on waiting is set against what they take.
+const OWED_MIN: f64 = 1.0;
+/// Of the CPU time, what threads that were seen must have used for their waiting to tell.
+const SEEN_MIN: f64 = 0.5;
 /// A thread that runs less is no competitor for a CPU.
 const BUSY_MIN: f64 = 0.1;
 /// Time that the hypervisor takes: 2 % make a run void elsewhere; 5 % are a finding.
@@ -160,6 +164,7 @@ fn who_waits(facts: &Facts<'_>, busiest: &Demand<'_>) -> Option<String> {
     }
     let idle_while_asked = WAITING_WHILE_IT_RUNS_NOT * (1.0 - busiest.runs);
     requests_in_line(facts)
+        .or_else(|| held_in_line(facts, busiest.thread))
         .or_else(|| unread(facts))
         .or_else(|| untaken(facts, WAITING_BEFORE_FULL_MIN.max(idle_while_asked)))
         .or_else(|| never_rests(facts, busiest.thread))
@@ -221,6 +226,16 @@ fn requests_in_line(facts: &Facts<'_>) -> Option<String> {
             in_line - 1.0
         )
     })
+}
+
+/// The same where no load of ours says how long a request takes: as many are held at a time as it takes times what it costs. Those
+/// with which another server is asked wait for that one; and only who answers is who they wait for.
+fn held_in_line(facts: &Facts<'_>, busiest: &ThreadCost) -> Option<String> {
+    let serving = facts.seen.packets.as_ref()?.serving.filter(|_| facts.seen.load.is_none())?;
+    let held = (serving.owed() - serving.awaiting).max(0.0);
+    let in_line = held / facts.seen.cpus_used().max(1.0);
+    (in_line >= IN_LINE_MIN && sends(facts.seen, busiest.tid))
+        .then(|| format!("{held:.1} requests are held at a time, {in_line:.1} for each that is worked on"))
 }
 
 /// What was asked lies in its sockets.
@@ -288,11 +303,15 @@ fn threads_wait(facts: &Facts<'_>, busiest: &ThreadCost) -> Option<String> {
         if !matches!(class, WaitClass::Lock | WaitClass::Network) {
             continue;
         }
-        all += stack.weight_ns;
+        let tid = profile.threads[stack.thread as usize].tid;
+        let run = off.threads.get(&tid).map_or(0, |time| time.run) as f64;
         let waker = stack.waker.and_then(|at| profile.wakers.get(at as usize));
-        if waker.is_some_and(|waker| waker.tid == busiest.tid) {
+        let is_by_it = waker.is_some_and(|waker| waker.tid == busiest.tid);
+        // A run-time's idle helpers wait for whatever comes, all of the time: they are no measure.
+        all += if is_by_it || run >= OTHERS_WORK_MIN * off.window_ns { stack.weight_ns } else { 0 };
+        if is_by_it {
             by_it += stack.weight_ns;
-            woken.insert(profile.threads[stack.thread as usize].tid);
+            woken.insert(tid);
         }
     }
     let (all, by_it) = (all as f64, by_it as f64);
@@ -351,6 +370,8 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
     let used_ns = foreign_ns + host.peers_ns + asking_ns + own_ns;
     let by_others = foreign_ns as f64 / used_ns.max(1) as f64;
     let felt = delay.is_none_or(|delay| delay * by_others >= DELAY_MIN);
+    // What it costs: little, where who waits for a CPU is not what is waited for.
+    let cost = delay.and_then(|_| cost_of_waiting(facts)).map(|cost| cost * by_others);
     let waited = delay.map_or_else(String::new, |delay| {
         let threads = format!("; its threads waited {} of their time for a CPU", percent(delay));
         if foreign_ns == 0 {
@@ -386,14 +407,39 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
             .sign_if(named(&[host.peers.clone(), asking].concat()));
         return Outcome::Noted(draft.next("peers on CPUs of their own, or on another machine"));
     }
-    Outcome::Found(
-        Draft::new(Class::NoisyNeighbor, foreign + steal, text)
-            .sure(Confidence::High)
-            .fact(format!("others used {} of its CPUs' time", percent(foreign)), foreign, "share")
-            .fact(format!("the hypervisor kept {}", percent(steal)), steal, "share")
-            .sign_if(named(&others))
-            .next("stop them, or keep them off the server's CPUs (cpuset); on a shared host, another host"),
-    )
+    let draft = Draft::new(Class::NoisyNeighbor, foreign + steal, text)
+        .sure(Confidence::High)
+        .fact(format!("others used {} of its CPUs' time", percent(foreign)), foreign, "share")
+        .fact(format!("the hypervisor kept {}", percent(steal)), steal, "share")
+        .sign_if(named(&others))
+        .next("stop them, or keep them off the server's CPUs (cpuset); on a shared host, another host");
+    match cost.filter(|cost| *cost < DELAY_MIN && steal < STEAL_MIN) {
+        Some(cost) => {
+            let text = format!("that is {} of the time that what it does takes", percent(cost));
+            Outcome::Noted(draft.fact(text, cost, "share"))
+        }
+        None => Outcome::Found(draft),
+    }
+}
+
+/// Waiting for a CPU as a share of what takes time: of what requests take, where some are held, as many as there are at a time; of
+/// one thread's time, where that one has work for most of it and they may wait for it; else all threads' waiting, of the window.
+fn cost_of_waiting(facts: &Facts<'_>) -> Option<f64> {
+    let seen = facts.seen;
+    let share = |ns: u64| ns as f64 / 1e9 / seen.duration_s.max(1e-9);
+    let ran: u64 = seen.threads.iter().map(|thread| thread.run_ns).sum();
+    // What processes waited that are gone is not known.
+    if (ran as f64) < SEEN_MIN * seen.process.cpu_ns as f64 {
+        return None;
+    }
+    let all = share(seen.threads.iter().map(|thread| thread.wait_ns).sum());
+    let serving = seen.packets.as_ref().and_then(|packets| packets.serving);
+    let Some(owed) = serving.map(|serving| serving.owed()).filter(|owed| *owed >= OWED_MIN) else {
+        return Some(all);
+    };
+    let busiest = seen.threads.iter().max_by_key(|thread| thread.run_ns + thread.wait_ns);
+    let full = busiest.filter(|one| share(one.run_ns + one.wait_ns) >= RUNS_HALF_MIN);
+    Some((all / owed).max(full.map_or(0.0, |one| share(one.wait_ns))))
 }
 
 /// Share of the threads' time in which they could run and got no CPU; `None` where none did either.
@@ -441,7 +487,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::Class;
-    use dyno_record::observation::{Goroutines, Limit, Load, NotLookedAt, Packets, Quota, Sending};
+    use dyno_record::observation::{Goroutines, Limit, Load, NotLookedAt, Packets, Quota, Sending, Serving};
     use dyno_record::profile::{SystemCall, ThreadTime, WaitClass};
     use std::collections::BTreeMap;
 
@@ -474,6 +520,82 @@ mod tests {
         assert_eq!(waiting(0.02), []);
         let two = Scene::new(&[9.9, 9.9]).on("main;work", 100).load(busy_load());
         assert_eq!(two.classes(), []);
+    }
+
+    /// Node with one thread for its pool. Planted fault: what idle helpers wait is set against it (`run` of each not asked).
+    #[test]
+    fn who_waits_for_a_full_thread_is_set_against_those_who_work() {
+        let mut scene = Scene::new(&[9.4, 0.8, 0.05, 0.05, 0.05, 0.05]).on("run;work", 100);
+        scene = scene.off(2, WaitClass::Network, "main;epoll_pwait;ep_poll_[k]", 8.5).woken(
+            "anon_inode:[eventpoll]",
+            1,
+            "run;work",
+        );
+        for tid in 3..=6 {
+            scene = scene.off(tid, WaitClass::Lock, "run;pthread_cond_wait;futex_wait_[k]", 9.9).woken(
+                "0x7f",
+                2,
+                "main;pthread_cond_signal",
+            );
+        }
+        assert_eq!(scene.classes(), [Class::SingleThreadLimit]);
+    }
+
+    /// Planted faults: whoever runs all the time is waited for (`sends` not asked); what others are asked for is in line
+    /// (`awaiting` not taken off).
+    #[test]
+    fn requests_that_are_held_stand_in_line_before_the_full_thread_that_answers() {
+        let held = |owed: u64, awaiting: f64, stack: &str| {
+            let serving = Serving {
+                connections: 8.0,
+                looks: 80,
+                looks_owed: 10 * owed,
+                awaiting,
+                ..Serving::default()
+            };
+            let scene = Scene::new(&[9.6]).on("main;work", 90).on(stack, 10);
+            let packets = Packets { serving: Some(serving), ..Packets::default() };
+            scene.with(|seen| seen.packets = Some(packets)).classes()
+        };
+        let sends = "main;send;tcp_sendmsg_[k]";
+        assert_eq!(held(8, 0.0, sends), [Class::SingleThreadLimit]);
+        assert_eq!(held(3, 0.0, sends), []);
+        assert_eq!(held(8, 6.0, sends), [], "a gateway's, which wait for another server");
+        assert_eq!(held(8, 0.0, "main;work"), [], "it computes beside who answers");
+    }
+
+    /// Planted faults: waiting set against what threads run alone (`cost` never given); a full thread's set against all that is held
+    /// (`full` of none); what is gone waited for nothing (`SEEN_MIN` of 0).
+    #[test]
+    fn a_neighbour_that_costs_next_to_nothing_is_a_note() {
+        let beside = |threads: &[f64], wait_ms: u64, owed: u64| {
+            let serving =
+                Serving { connections: 16.0, looks: 160, looks_owed: 10 * owed, ..Serving::default() };
+            let packets = Packets { serving: Some(serving), ..Packets::default() };
+            let scene = Scene::new(threads).on("main;work", 100).with(|seen| {
+                (seen.host.foreign_ns, seen.packets) = (9 * S, Some(packets));
+                seen.threads.iter_mut().for_each(|thread| thread.wait_ns = wait_ms * S / 1_000);
+            });
+            let said = scene.diagnosed();
+            let is_it = |class| class == Class::NoisyNeighbor;
+            let found = said.findings.iter().any(|one| is_it(one.class));
+            (found, said.notes.iter().any(|one| is_it(one.class)))
+        };
+        let (found, noted) = ((true, false), (false, true));
+        assert_eq!(beside(&[0.2; 16], 300, 16), noted, "3 % of what a request takes");
+        assert_eq!(beside(&[0.2; 16], 300, 4), found, "12 % of it");
+        assert_eq!(beside(&[6.0], 3_000, 16), found, "all wait for this thread");
+        assert_eq!(beside(&[0.3], 200, 0), noted, "it waits for something else");
+        assert_eq!(beside(&[0.3], 2_000, 0), found);
+        let gone = beside_children();
+        assert!(gone.classes().contains(&Class::NoisyNeighbor), "most is done by processes that are gone");
+    }
+
+    fn beside_children() -> Scene {
+        Scene::new(&[0.3]).on("main;work", 100).with(|seen| {
+            (seen.host.foreign_ns, seen.process.cpu_ns) = (9 * S, 8 * S);
+            seen.threads[0].wait_ns = S / 5;
+        })
     }
 
     /// A server and its client beside a build. Planted fault: what others take counts as free for a second thread, and not for who

@@ -234,7 +234,7 @@ pub(super) const LINES: &[Line] = &[
     (Class::SingleThreadLimit, "works", |run| waker(5.0, run, 0.0), 0.099, 0.1),
     (Class::SingleThreadLimit, "of the waits", |others| waker(3.0, 0.5, others), 7.01, 7.0),
     (Class::NoisyNeighbor, "used by others", |s| crowd(s, 0.0, 2.0, 0.0), 1.99, 2.0),
-    (Class::NoisyNeighbor, "waits because of others", |wait| crowd(4.0, 0.0, wait, 4.0), 0.88, 0.89),
+    (Class::NoisyNeighbor, "waits because of others", |wait| crowd(4.0, 0.0, wait, 4.0), 0.99, 1.0),
     (Class::NoisyNeighbor, "taken by the hypervisor", |s| crowd(0.0, s, 0.0, 0.0), 0.99, 1.0),
     (Class::Throttled, "periods", |periods| quota(periods as u64, 1.0), 4.0, 5.0),
     (Class::Throttled, "held for", |s| quota(20, s), 0.49, 0.5),

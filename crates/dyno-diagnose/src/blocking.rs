@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use dyno_record::finding::{Class, Confidence};
 
 use super::answers;
+use super::atomics::locks_on_one_line;
 use super::draft::{Draft, Outcome, counted, percent};
 use super::facts::{Cost, Facts};
 use super::kernel::met_in_kernel;
@@ -262,7 +263,8 @@ fn at_locks(facts: &Facts<'_>) -> Outcome {
     let spends = spent >= LOCK_CPU_MIN || spent >= LOCK_CPU_BESIDE && beside;
     let costs = spends && !facts.has_cpu_to_spare() && (waited >= 0.01 && !little || met || calls);
     if !holds_up && !costs {
-        if let Some(draft) = turns(facts, free).or_else(|| met_in_kernel(facts)) {
+        let on_one_line = || locks_on_one_line(facts, LOCK_CPU_MIN);
+        if let Some(draft) = turns(facts, free).or_else(|| met_in_kernel(facts)).or_else(on_one_line) {
             return Outcome::Found(draft);
         }
         let held = facts.at_mutexes.as_ref().filter(|at| at.behind_disk && at.waiting >= 0.5);

@@ -12,6 +12,8 @@ use iced_x86::{
     OpKind, Register,
 };
 
+use super::ahead::{Ahead, GENERAL, order};
+
 /// Instructions that are followed from a hot one: a loop longer than this is no tight loop.
 const FOLLOWED_MAX: usize = 512;
 /// Instructions of a loop that only waits: an atomic, a compare, a pause and a jump, with some room.
@@ -66,6 +68,9 @@ const COMPRESSED_BYTES: u64 = 4;
 /// Of what was seen, of a thread's address or of a register, what must be the same for it to stay so; and how often it was seen.
 const UNMOVED_MIN: f64 = 0.9;
 const UNMOVED_SEEN_MIN: usize = 8;
+
+/// No process has memory from here on (x86-64, pages of four levels).
+const USER_END: u64 = 1 << 47;
 
 /// What a register holds that is further than this is no step.
 const STEP_BYTES_MAX: u64 = 1 << 30;
@@ -343,13 +348,54 @@ impl Loop {
     }
 
     /// Addresses that it reads, one for each time it was seen, where the place moves.
-    pub(super) fn reads(&self, seen: &[Registers]) -> Vec<u64> {
+    #[cfg(test)]
+    fn reads(&self, seen: &[Registers]) -> Vec<u64> {
         self.addresses_read(seen, |access| !self.is_still(access))
+    }
+
+    /// The same of the reads of one instruction.
+    pub(super) fn reads_at(&self, seen: &[Registers], place: u64) -> Vec<u64> {
+        let is_there = |access: &Access| self.instructions[access.at].ip() == place;
+        self.addresses_read(seen, |access| !self.is_still(access) && is_there(access))
+    }
+
+    /// Where the instructions stand that read from places which move.
+    pub(super) fn places_read(&self) -> BTreeSet<u64> {
+        self.places(|walk| walk != Walk::Still)
+    }
+
+    /// Where those stand of which each read is somewhere else.
+    pub(super) fn places_jumped(&self) -> BTreeSet<u64> {
+        self.places(|walk| matches!(walk, Walk::Scattered | Walk::Chase))
+    }
+
+    fn places(&self, wanted: impl Fn(Walk) -> bool) -> BTreeSet<u64> {
+        let reads = self.accesses.iter().filter(|access| access.reads && !access.own);
+        let wanted = reads.filter(|access| wanted(self.walk_of(access)));
+        wanted.map(|access| self.instructions[access.at].ip()).collect()
     }
 
     fn addresses_read(&self, seen: &[Registers], wanted: impl Fn(&Access) -> bool) -> Vec<u64> {
         let reads = self.accesses.iter().filter(|access| access.reads && !access.own && wanted(access));
-        reads.flat_map(|access| seen.iter().filter_map(|one| address(access, one))).collect()
+        reads.flat_map(|access| seen.iter().filter_map(|one| self.address_read(access, one))).collect()
+    }
+
+    /// Where an access went to in the turn in which it was sampled, if its registers are still what they were then; or else
+    /// where it goes to in the next one, if that can be computed. A load may have overwritten the register that its address was
+    /// made of: what it brought is no address.
+    fn address_read(&self, access: &Access, seen: &Registers) -> Option<u64> {
+        let since = &self.written[access.at..];
+        let is_kept = |register: &Register| !since.iter().any(|written| written.contains(register));
+        let found = if [access.base, access.index].iter().all(is_kept) {
+            address(access, seen)
+        } else {
+            let mut ahead = Ahead::of(seen);
+            for (instruction, written) in self.instructions.iter().zip(&self.written).take(access.at) {
+                ahead.pass(instruction, written);
+            }
+            address_with(access, |register| ahead.value(register))
+        };
+        found.filter(|address| *address < USER_END)
     }
 
     /// Whether it moves bytes and does nothing with them: loads and stores of vectors or words, and steps.
@@ -361,6 +407,38 @@ impl Loop {
         let string = self.instructions.iter().any(|one| one.is_string_instruction() && one.has_rep_prefix());
         string || reads && writes && self.instructions.iter().all(is_move_or_step)
     }
+}
+
+/// The addresses that an atomic at a hot instruction worked on, by who was sampled there. A sample is mostly taken behind an
+/// atomic, which is what took the time.
+pub(super) fn at_atomic(spot: &HotSpot) -> Vec<(&Registers, u64)> {
+    let Some(bytes) = bytes(&spot.code) else { return Vec::new() };
+    let before = || before(&bytes, spot.code_at, spot.address);
+    let here = decoded(&bytes, spot.code_at, spot.address).filter(is_atomic);
+    let mut info = InstructionInfoFactory::new();
+    let Some(atomic) = here.or_else(|| before().filter(is_atomic)) else { return Vec::new() };
+    let written = if atomic.ip() == spot.address { Vec::new() } else { written(&mut info, &atomic) };
+    let is_kept =
+        |access: &Access| ![access.base, access.index].iter().any(|register| written.contains(register));
+    let accesses = accesses(&mut info, 0, &atomic);
+    let of = accesses.iter().find(|access| access.writes && !access.own && is_kept(access));
+    of.map_or_else(Vec::new, |of| spot.seen.iter().filter_map(|one| Some((one, address(of, one)?))).collect())
+}
+
+/// Bytes in which decoding that began within an instruction has found the next one's beginning.
+const SETTLED_BYTES: u64 = 64;
+
+/// The instruction before the one at `address`.
+fn before(bytes: &[u8], at: u64, address: u64) -> Option<Instruction> {
+    let first = address.saturating_sub(SETTLED_BYTES).max(at);
+    (first..address).find_map(|start| {
+        let (mut next, mut last) = (start, None);
+        while next < address {
+            last = decoded(bytes, at, next);
+            next = last.map_or(next + 1, |one| one.next_ip());
+        }
+        last.filter(|_| next == address)
+    })
 }
 
 fn is_conditional_move(instruction: &Instruction) -> bool {
@@ -618,23 +696,16 @@ fn is_move_or_step(instruction: &Instruction) -> bool {
 
 /// The address that an access goes to with these registers; `None` for what is relative to a segment.
 fn address(access: &Access, seen: &Registers) -> Option<u64> {
+    address_with(access, |register| seen.values.get(order(register)?).copied())
+}
+
+fn address_with(access: &Access, held: impl Fn(Register) -> Option<u64>) -> Option<u64> {
     let value = |register: Register| match register {
         Register::None | Register::RIP => Some(0),
-        register => seen.values.get(order(register)?).copied(),
+        register => held(register),
     };
     let index = value(access.index)?.wrapping_mul(u64::from(access.scale));
     Some(value(access.base)?.wrapping_add(index).wrapping_add(access.displacement))
-}
-
-/// The registers in [`Registers::values`], in their order.
-const GENERAL: [Register; 16] = {
-    use Register::{R8, R9, R10, R11, R12, R13, R14, R15, RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP};
-    [RAX, RBX, RCX, RDX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15]
-};
-
-/// Place of a register in [`Registers::values`].
-fn order(register: Register) -> Option<usize> {
-    GENERAL.iter().position(|one| *one == register)
 }
 
 #[cfg(test)]
@@ -845,6 +916,28 @@ mod tests {
         // Between the load and the store r8 is not yet, and no more, what it was: between two loads nothing is known.
         let rewritten = ("458b42744f895cc418458b4278ebf1", 0xd);
         assert!(around(rewritten).stores(&same).is_empty());
+    }
+
+    /// `mov %rax,%rdx; add %r9,%rax; and $0x3ff,%edx; mov (%r13,%rdx,8),%rdx; xor %rdx,%rsi; dec %edi; jne`. Planted fault:
+    /// what the load left in rdx is taken for what its address was made of (`address` in place of `address_read`).
+    #[test]
+    fn what_a_load_brought_into_its_own_index_is_no_address() {
+        const BITS: &str = "4889c24c01c881e2ff030000498b54d5004831d6ffcf75e8";
+        let mut by = seen(1, 5);
+        (by.values[0], by.values[3], by.values[9], by.values[13]) = (0x1403, 0xdead_beef, 0x10, 0x10_0000);
+        // Before the load its index is known; after it, that of the next turn is computed.
+        assert_eq!(around((BITS, 0x11)).reads(std::slice::from_ref(&by)), [0x10_0000 + 8 * 3]);
+        assert_eq!(around((BITS, 0x14)).reads(std::slice::from_ref(&by)), [0x10_0000 + 8 * 3]);
+        by.values[3] = 0x44;
+        assert_eq!(around((BITS, 0xc)).reads(std::slice::from_ref(&by)), [0x10_0000 + 8 * 0x44]);
+        // `mov (%rdi),%rcx; mov (%rcx,%rdx,8),%rcx; dec %esi; jne`: the base comes from memory, and is gone.
+        let gone = "488b0f488b0cd1ffce75f5";
+        let at_load = around((gone, 0x3));
+        assert!(around((gone, 0x7)).reads(&[by.clone()]).is_empty());
+        assert_eq!(at_load.places_read(), BTreeSet::from([0x40_0003]));
+        assert_eq!(at_load.reads_at(&[by.clone()], 0x40_0003), [8 * 0x44]);
+        by.values[2] = 1 << 50;
+        assert!(at_load.reads(&[by]).is_empty(), "nothing lies there");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use dyno_record::finding::{Class, Confidence};
 
 use super::code::Walk;
 use super::draft::{Draft, Outcome, percent, places};
-use super::facts::{Cost, Facts};
+use super::facts::{Cost, Facts, TopOfThread};
 use super::names;
 use super::one_call;
 
@@ -14,6 +14,10 @@ const WORK_SHARE_MIN: f64 = 0.25;
 const HOT_SHARE_MIN: f64 = 0.50;
 /// One function so large that nothing else in its thread is worth a change: ten times less of it is nearly ten times as fast.
 const ONE_FUNCTION_MIN: f64 = 0.90;
+/// Of a thread's time, what the C library's comparisons must take for a function without a name to be a search.
+const COMPARES_MIN: f64 = 0.25;
+/// Less is not worth a word.
+const COMPARED_TOLD_MIN: f64 = 0.05;
 /// Nothing else is there.
 const ALL_OF_IT: f64 = 0.95;
 /// A thread that runs less waits for something as well.
@@ -67,20 +71,32 @@ pub(super) fn user_hot_spot(facts: &Facts<'_>) -> Outcome {
 /// One function of the program is all that a thread does which runs all the time.
 fn one_function(facts: &Facts<'_>, on: &super::facts::OnCpu<'_>) -> Option<Draft> {
     let (thread, run) = facts.busiest().filter(|(_, run)| *run >= BUSY_MIN)?;
-    let (place, share) = on.top_function_of(thread.tid).filter(|(_, share)| *share >= ONE_FUNCTION_MIN)?;
+    let TopOfThread { place, share, compares } = on.top_function_of(thread.tid)?;
     let others = [names::INTERPRETER, names::COPY, names::ALLOCATOR, names::FORMAT, names::ACQUIRE];
+    // One without a name may be an interpreter's loop, but for one that does little else than compare.
     let is_nameless = place.starts_with("0x") || place.contains("!0x");
-    if is_nameless || others.iter().any(|table| names::is(&place, table)) {
+    let is_unknown = is_nameless && compares < COMPARES_MIN;
+    // A whole program that its compiler folded into its first function is no place in it.
+    let is_all = names::is(place.split(" (").next().unwrap_or_default(), names::FIRST);
+    if share < ONE_FUNCTION_MIN || is_unknown || is_all || others.iter().any(|table| names::is(&place, table))
+    {
         return None;
     }
     let sure = if share >= ALL_OF_IT { Confidence::Medium } else { Confidence::Low };
     let of_all = on.top_function().map_or(0.0, |(_, share)| share);
+    let compared = (compares >= COMPARED_TOLD_MIN).then(|| {
+        format!(
+            "{} of it is in functions of the C library by which it compares or searches",
+            percent(compares / share)
+        )
+    });
     let summary =
         format!("{place} is {} of what thread {} ({}) does", percent(share), thread.tid, thread.name);
     Some(
         Draft::new(Class::UserHotSpot, share * run.min(1.0), summary)
             .sure(sure)
             .fact(format!("the thread runs {} of the time", percent(run)), run, "share of the time")
+            .sign_if(compared)
             .fact(format!("the hottest function takes {} of the CPU in all", percent(of_all)), of_all, "share")
             .sign("its code shows neither waiting nor a walk: whether it could do with less, its author knows")
             .next("do less in it: keep results, ask for less, a better algorithm; or share its work out over threads")
@@ -323,6 +339,27 @@ mod tests {
             let classes = Scene::new(&[10.0]).on("main;work", 60).on(stack, 40).classes();
             assert_eq!(classes, [], "{stack}");
         }
+    }
+
+    /// A list is searched for a word, in a function that its library has no name for. Planted faults: what compares is a function of its
+    /// own; one without a name is none, or any is; `main` is a place.
+    #[test]
+    fn who_compares_by_the_c_library_is_the_one_who_searches() {
+        let told = |function: &str, compares: u64, callee: &str| {
+            let below = format!("main;run;{function};{callee}");
+            let scene = Scene::new(&[9.9]).on(&format!("main;run;{function}"), 97 - compares);
+            let said = scene.on(&below, compares).on("main;run", 3).diagnosed();
+            let spot = said.findings.into_iter().find(|finding| finding.class == Class::UserHotSpot);
+            spot.map(|finding| finding.summary)
+        };
+        let said = told("find_word", 46, "__memcmp_evex_movbe").unwrap();
+        assert!(said.starts_with("find_word is 97 % of what thread 1"), "{said}");
+        let said = told("0x56a60", 46, "__memcmp_evex_movbe").unwrap();
+        assert!(said.starts_with("x!0x56a60 is 97 %"), "{said}");
+        assert_eq!(told("0x56a60", 10, "__memcmp_evex_movbe"), None, "it may be a loop that runs others");
+        assert_eq!(told("find_word", 46, "digest"), None, "two functions");
+        assert_eq!(told("_PyEval_EvalFrameDefault", 46, "memcmp"), None, "an interpreter");
+        assert_eq!(told("main", 46, "memcmp"), None, "the program itself");
     }
 
     #[test]

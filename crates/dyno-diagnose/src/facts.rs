@@ -385,46 +385,48 @@ impl<'o> OnCpu<'o> {
         sums.into_iter().max_by_key(|(_, ns)| *ns).map(|(call, _)| call.to_owned())
     }
 
-    /// The user function that is the leaf most often, with its share.
-    pub(super) fn top_function(&self) -> Option<(String, f64)> {
-        let (place, ns) = self.top_among(&|_| true)?;
-        Some((place, ns as f64 / self.total_ns))
+    /// The share of all CPU time that could be sampled.
+    pub(super) fn seen_share(&self) -> f64 {
+        self.seen_share
     }
 
-    /// The same of one thread, with its share of what that thread was sampled at.
-    pub(super) fn top_function_of(&self, tid: u32) -> Option<(String, f64)> {
+    /// The user function that is the leaf most often, with its share.
+    pub(super) fn top_function(&self) -> Option<(String, f64)> {
+        let top = self.top_among(&|_| true, &physical)?;
+        Some((top.place, top.ns as f64 / self.total_ns))
+    }
+
+    /// The same of one thread, with its share of what that thread was sampled at. What compares and searches bytes for it counts as its
+    /// own: the C library does it with vectors, and a function that calls it for each thing that it looks at is one search.
+    pub(super) fn top_function_of(&self, tid: u32) -> Option<TopOfThread> {
         let threads = &self.profile.threads;
         let is_its =
             |stack: &Stack| threads.get(stack.thread as usize).is_some_and(|thread| thread.tid == tid);
         let all: u64 =
             self.profile.stacks.iter().filter(|stack| is_its(stack)).map(|stack| stack.weight_ns).sum();
-        let (place, ns) = self.top_among(&is_its)?;
-        Some((place, ns as f64 / all.max(1) as f64))
+        let top = self.top_among(&is_its, &who_compares)?;
+        let part = |ns: u64| ns as f64 / all.max(1) as f64;
+        Some(TopOfThread { share: part(top.ns), compares: part(top.below_ns), place: top.place })
     }
 
-    fn top_among(&self, wanted: &dyn Fn(&Stack) -> bool) -> Option<(String, u64)> {
+    fn top_among(&self, wanted: &dyn Fn(&Stack) -> bool, whose: &Whose<'o>) -> Option<Top> {
         // By name: a function of many lines is one function. The line that is named is that of its heaviest stack.
-        let mut sums = BTreeMap::<String, (u64, u64, &Frame)>::new();
+        let mut sums = BTreeMap::<String, (Top, u64, &Frame)>::new();
         for stack in self.profile.stacks.iter().filter(|stack| wanted(stack)) {
-            let leaf = stack.frames.iter().rev().map(|at| &self.profile.frames[*at as usize]);
-            // What was folded into its caller is its caller's.
-            let leaf = leaf.filter(|frame| frame.origin == Origin::User && !frame.inlined).take(1).next();
-            let in_user = stack
-                .frames
-                .last()
-                .is_some_and(|at| self.profile.frames[*at as usize].origin == Origin::User);
-            if let Some(frame) = leaf.filter(|_| in_user) {
+            let frames = leaf_first(self.profile, stack);
+            if let Some((frame, depth)) = whose(&frames) {
                 let name = name::of_frame(self.profile, frame);
-                let sum = sums.entry(name).or_insert((0, 0, frame));
-                sum.0 += stack.weight_ns;
+                let sum = sums.entry(name).or_insert_with(|| (Top::default(), 0, frame));
+                sum.0.ns += stack.weight_ns;
+                sum.0.below_ns += if depth == Depth::Below { stack.weight_ns } else { 0 };
                 if stack.weight_ns > sum.1 {
                     (sum.1, sum.2) = (stack.weight_ns, frame);
                 }
             }
         }
-        let (name, (ns, _, frame)) = sums.into_iter().max_by_key(|(_, sum)| sum.0)?;
+        let (name, (top, _, frame)) = sums.into_iter().max_by_key(|(_, sum)| sum.0.ns)?;
         let place = if name == frame.name { place(frame) } else { name };
-        Some((place, ns))
+        Some(Top { place, ..top })
     }
 
     /// Names of the frames of this table that were seen, the most frequent first.
@@ -440,6 +442,52 @@ impl<'o> OnCpu<'o> {
         let mut seen: Vec<(&str, u64)> = sums.into_iter().collect();
         seen.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
         seen.into_iter().map(|(name, _)| name.to_owned()).collect()
+    }
+}
+
+/// The function that takes most of a thread.
+#[derive(Debug, PartialEq)]
+pub(super) struct TopOfThread {
+    pub(super) place: String,
+    /// Of what the thread was sampled at.
+    pub(super) share: f64,
+    /// The part of it that the C library's comparisons and searches take for it.
+    pub(super) compares: f64,
+}
+
+#[derive(Default)]
+struct Top {
+    place: String,
+    ns: u64,
+    /// In what it calls.
+    below_ns: u64,
+}
+
+/// Whether a stack's time is spent in a function itself, or in what it calls.
+#[derive(PartialEq)]
+enum Depth {
+    Itself,
+    Below,
+}
+
+/// Whose a stack's time is; frames come leaf first.
+type Whose<'o> = dyn Fn(&[&'o Frame]) -> Option<(&'o Frame, Depth)>;
+
+/// The function whose code ran, where that is user code. What was folded into its caller is its caller's.
+fn physical<'o>(frames: &[&'o Frame]) -> Option<(&'o Frame, Depth)> {
+    let in_user = frames.first().is_some_and(|leaf| leaf.origin == Origin::User);
+    let mut real = frames.iter().filter(|frame| frame.origin == Origin::User && !frame.inlined);
+    real.next().filter(|_| in_user).map(|frame| (*frame, Depth::Itself))
+}
+
+/// The same; or who called it, where it compares or searches bytes.
+fn who_compares<'o>(frames: &[&'o Frame]) -> Option<(&'o Frame, Depth)> {
+    let (leaf, _) = physical(frames)?;
+    let mut real = frames.iter().filter(|frame| !frame.inlined);
+    let caller = real.nth(1).filter(|caller| caller.origin == Origin::User);
+    match caller.filter(|_| names::is(&leaf.name, names::COMPARE)) {
+        Some(caller) => Some((caller, Depth::Below)),
+        None => Some((leaf, Depth::Itself)),
     }
 }
 

@@ -163,7 +163,7 @@ fn the_hottest_function_is_that_of_most_leaves_in_user_code() {
         on.top_function().map(|(name, share)| (name, (share * 155.0).round())),
         Some(("digest".into(), 55.0))
     );
-    let of_thread = on.top_function_of(1).map(|(name, share)| (name, (share * 115.0).round()));
+    let of_thread = on.top_function_of(1).map(|top| (top.place, (top.share * 115.0).round()));
     assert_eq!(of_thread, Some(("digest".into(), 55.0)), "what nobody's thread did is not its");
     assert_eq!(on.top_function_of(9), None);
 }

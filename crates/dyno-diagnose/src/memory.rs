@@ -170,7 +170,9 @@ pub(super) fn tlb_reach(facts: &Facts<'_>) -> Outcome {
     if facts.loops.is_empty() {
         return facts.no_loops(NO_CODE);
     }
-    let scattered = |hot: &Hot<'_>| matches!(hot.code.walk(), Walk::Scattered | Walk::Chase) && is_wide(hot);
+    let scattered = |hot: &Hot<'_>| {
+        matches!(hot.code.walk(), Walk::Scattered | Walk::Chase) && wide_reads(facts, hot).is_some()
+    };
     let share = facts.loop_share(scattered);
     let Some(hottest) = facts.hottest(scattered).filter(|_| share >= LOOP_SHARE_MIN) else {
         let text = format!("{} of the samples lie in loops that jump all over its {mib} MiB", percent(share));
@@ -179,16 +181,30 @@ pub(super) fn tlb_reach(facts: &Facts<'_>) -> Outcome {
     Outcome::Found(
         Draft::new(Class::TlbReach, share, format!("{} of the CPU jumps all over {mib} MiB in pages of 4 KiB", percent(share)))
             .fact(format!("{huge_text} of its anonymous memory lies in huge pages; the machine's setting is {}", memory.huge_pages), huge, "share")
-            .sign(wide_in_words(hottest))
+            .sign(wide_in_words(facts, hottest))
             .next("ask for huge pages: madvise(MADV_HUGEPAGE) on the large tables, or hugetlbfs; then pack what is used together")
             .at(Some(hottest.place()))
             .specimen("page-walk"),
     )
 }
 
-/// Sampled addresses are wide when most lie in pages of their own and they span more than the TLB reaches.
-fn is_wide(hot: &Hot<'_>) -> bool {
-    is_spread(hot.code.reads(&hot.spot.seen), REACH_BYTES / 4)
+/// Sampled addresses of one of its reads that jump are wide when most lie in pages of their own and they span more than the TLB
+/// reaches. What it reads in order besides lies elsewhere, and is no jump to there.
+fn wide_reads(facts: &Facts<'_>, hot: &Hot<'_>) -> Option<Vec<u64>> {
+    let places = hot.code.places_jumped();
+    let mut each = places.into_iter().map(|place| reads_at(facts, hot, place));
+    each.find(|addresses| is_spread(addresses.clone(), REACH_BYTES / 4))
+}
+
+/// Addresses that one instruction of its loop reads. Where too few are known at the hot one itself, those are taken besides that
+/// are known at others of the loop.
+fn reads_at(facts: &Facts<'_>, hot: &Hot<'_>, place: u64) -> Vec<u64> {
+    let mut addresses = hot.code.reads_at(&hot.spot.seen, place);
+    if addresses.len() < ADDRESSES_MIN {
+        let others = facts.loops.iter().filter(|other| other.spot.address != hot.spot.address);
+        addresses.extend(others.flat_map(|other| other.code.reads_at(&other.spot.seen, place)));
+    }
+    addresses
 }
 
 /// Whether its rows lie so far from each other that a column's lines push each other out of the caches next to a CPU.
@@ -197,8 +213,9 @@ fn takes_one_of_each_row(hot: &Hot<'_>) -> bool {
 }
 
 /// Whether all that it reads stays in the second cache, as far as that was seen.
-fn is_narrow(hot: &Hot<'_>) -> bool {
-    let (addresses, _, span) = spread(hot.code.reads(&hot.spot.seen));
+fn is_narrow(facts: &Facts<'_>, hot: &Hot<'_>) -> bool {
+    let all = hot.code.places_read().into_iter().flat_map(|place| reads_at(facts, hot, place));
+    let (addresses, _, span) = spread(all.collect());
     addresses >= ADDRESSES_MIN && span < ROWS_BYTES_MIN
 }
 
@@ -217,8 +234,8 @@ fn spread(mut addresses: Vec<u64>) -> (usize, usize, u64) {
     (addresses.len(), pages.len(), at(9).saturating_sub(at(1)))
 }
 
-fn wide_in_words(hot: &Hot<'_>) -> String {
-    let (addresses, pages, span) = spread(hot.code.reads(&hot.spot.seen));
+fn wide_in_words(facts: &Facts<'_>, hot: &Hot<'_>) -> String {
+    let (addresses, pages, span) = spread(wide_reads(facts, hot).unwrap_or_default());
     format!("{addresses} sampled addresses lay in {pages} pages, most of them within {} MiB", span >> 20)
 }
 
@@ -227,7 +244,7 @@ pub(super) fn cache_misses(facts: &Facts<'_>) -> Outcome {
     if facts.loops.is_empty() {
         return facts.no_loops(NO_CODE);
     }
-    let strides = |hot: &Hot<'_>| hot.code.skips(LINE_BYTES).is_some() && !is_narrow(hot);
+    let strides = |hot: &Hot<'_>| hot.code.skips(LINE_BYTES).is_some() && !is_narrow(facts, hot);
     let skips = |hot: &Hot<'_>| strides(hot) || takes_one_of_each_row(hot);
     let share = facts.loop_share(skips);
     let Some(hottest) = facts.hottest(skips).filter(|_| share >= LOOP_SHARE_MIN) else {
@@ -339,7 +356,7 @@ fn shared_lines(facts: &Facts<'_>, shared: &Lines<'_>) -> Outcome {
 }
 
 /// How many of these threads run at a time. Those that take turns, under a lock, hand a line on and share it with nobody.
-fn at_the_same_time(facts: &Facts<'_>, tids: &BTreeSet<u32>) -> f64 {
+pub(super) fn at_the_same_time(facts: &Facts<'_>, tids: &BTreeSet<u32>) -> f64 {
     let of_them = facts.seen.threads.iter().filter(|thread| tids.contains(&thread.tid));
     let crowd = facts.crowd();
     // What others keep from running would have run.
@@ -374,9 +391,9 @@ type Stores = BTreeSet<Store>;
 type Lines<'s> = BTreeMap<Line, &'s Stores>;
 
 /// A cache line: of one process, or none where the memory is shared by several.
-type Line = (Option<u32>, u64);
+pub(super) type Line = (Option<u32>, u64);
 
-fn line(facts: &Facts<'_>, by: &Registers, address: u64) -> Line {
+pub(super) fn line(facts: &Facts<'_>, by: &Registers, address: u64) -> Line {
     let is_shared = facts.seen.shared.iter().any(|[start, end]| (*start..*end).contains(&address));
     ((!is_shared).then_some(by.pid), address / LINE_BYTES)
 }
@@ -436,6 +453,63 @@ mod tests {
         };
         assert_eq!(table(0).classes(), [Class::TlbReach]);
         assert_eq!(table(1278 << 20).classes(), []);
+    }
+
+    /// `mov %rax,%rdx; add %r9,%rax; and $mask,%edx; mov (%r13,%rdx,8),%rdx; xor %rdx,%rsi; dec %edi; jne`, seen behind the load
+    /// and now and then at it. Planted fault: what was loaded passes for addresses (`address` in place of `address_read`).
+    #[test]
+    fn values_that_were_read_from_a_small_table_are_no_addresses_all_over_memory() {
+        let table = |mask: &str, behind: u64| {
+            let code = format!("4889c24c01c881e2{mask}498b54d5004831d6ffcf75e8");
+            let seen = (0..32_u64).map(|at| {
+                let mut one = registers(1, 4, at.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                one.values[0] = at.wrapping_mul(0x7fb5_d329_728e_a185);
+                one.values[13] = 0x7000_0000;
+                one
+            });
+            Scene::new(&[10.0]).on("main;work", 100).hot((&code, behind), 0.7, seen.collect()).with(|seen| {
+                seen.memory = Some(Memory {
+                    rss_bytes: 1280 << 20,
+                    anonymous_bytes: 1280 << 20,
+                    huge_bytes: 0,
+                    huge_pages: "madvise".into(),
+                });
+            })
+        };
+        assert_eq!(table("ff030000", 0x11).classes(), [], "8 KiB");
+        assert_eq!(table("ffffff07", 0x11).classes(), [Class::TlbReach], "1 GiB");
+    }
+
+    /// `mov (%rdi,%rsi,8),%rcx; mov (%rcx),%rcx; xor %rcx,%rax; inc %rsi; dec %edx; jne`: objects by a list. Planted
+    /// faults: only the hot instruction's own samples are looked at; the list's own addresses count with the objects'.
+    #[test]
+    fn an_address_that_is_gone_is_known_where_the_same_loop_was_seen_before_its_load() {
+        const OBJECTS: &str = "488b0cf7488b094831c848ffc6ffca75ef";
+        let seen = |wide: u64| {
+            let one = move |at: u64| {
+                let mut one = registers(1, 0x1000, 5);
+                one.values[4] = at * 1_000;
+                one.values[2] = 0x7000_0000 + at.wrapping_mul(0x9e37_79b9) % wide;
+                one
+            };
+            (0..32_u64).map(one).collect::<Vec<_>>()
+        };
+        let objects = |at_load: u64| {
+            let scene = Scene::new(&[10.0]).on("main;work", 100).hot((OBJECTS, 0x7), 0.7, seen(1 << 40));
+            let scene = scene.hot((OBJECTS, 0x4), 0.1, seen(at_load)).with(|seen| {
+                seen.memory = Some(Memory {
+                    rss_bytes: 1280 << 20,
+                    anonymous_bytes: 1280 << 20,
+                    huge_bytes: 0,
+                    huge_pages: "madvise".into(),
+                });
+                seen.hot[1].code_at = seen.hot[0].code_at;
+                seen.hot[1].address = seen.hot[0].code_at + 0x4;
+            });
+            scene.classes()
+        };
+        assert_eq!(objects(1 << 30), [Class::TlbReach]);
+        assert_eq!(objects(1 << 20), []);
     }
 
     /// As `make` compiles many small files. Planted fault: only what fork copies is a child's (`by_new` false).

@@ -319,6 +319,45 @@ pub(super) const COPY: &[&str] = &[
     "runtime.slicecopy",
 ];
 
+/// Bytes are compared, or one is looked for among them, in the C library: what for, its caller knows.
+pub(super) const COMPARE: &[&str] = &[
+    "memcmp",
+    "__memcmp*",
+    "bcmp",
+    "__bcmp*",
+    "strcmp",
+    "__strcmp*",
+    "strncmp",
+    "__strncmp*",
+    "strcasecmp",
+    "__strcasecmp*",
+    "strncasecmp",
+    "__strncasecmp*",
+    "memchr",
+    "__memchr*",
+    "memrchr",
+    "__memrchr*",
+    "rawmemchr",
+    "__rawmemchr*",
+    "strchr",
+    "__strchr*",
+    "strrchr",
+    "__strrchr*",
+    "strlen",
+    "__strlen*",
+    "strnlen",
+    "__strnlen*",
+    "__GI_memcmp",
+    "__GI_strcmp",
+    "__GI_strncmp",
+    "__GI_memchr",
+    "__GI_strchr",
+    "__GI_strlen",
+];
+
+/// Where a program begins: all of it is in there.
+pub(super) const FIRST: &[&str] = &["main", "main.main", "*::main", "_start"];
+
 /// A goroutine's stack is made larger: the old one is copied.
 pub(super) const STACK_GROWTH: &[&str] = &[
     "runtime.newstack",

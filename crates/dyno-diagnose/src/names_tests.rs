@@ -1,0 +1,47 @@
+//! Tests of the tables of names: what stands in which, and that patterns mean what they say.
+
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+#[test]
+fn names_are_found_with_what_linkers_hang_on_them() {
+    for name in ["malloc", "cfree@GLIBC_2.2.5", "_int_free.isra.0", "operator new(unsigned long)"] {
+        assert!(is(name, ALLOCATOR), "{name}");
+    }
+    assert!(is("std::sys::sync::mutex::futex::Mutex::lock_contended", ACQUIRE));
+    assert!(is("<u64 as core::fmt::Display>::fmt", FORMAT) && is("fmt.(*pp).doPrintf", FORMAT));
+    assert!(is("/usr/lib/x86_64-linux-gnu/libc.so.6", LIBRARIES));
+}
+
+#[test]
+fn every_entry_fits_a_name() {
+    // This file's own text: a table that is added is tested too. Stars only at the ends left some of them dead.
+    let text = include_str!("names.rs");
+    let (from, to) = (text.find("const ALLOCATOR").unwrap(), text.find("#[cfg(test)]").unwrap());
+    let entries: Vec<&str> = text[from..to].split('"').skip(1).step_by(2).collect();
+    assert!(entries.len() > 400, "{}", entries.len());
+    for entry in entries {
+        for name in [entry.replace('*', "x"), entry.replace('*', "")] {
+            assert!(is(&name, &[entry]), "{entry}: {name}");
+        }
+    }
+}
+
+#[test]
+fn stars_inside_an_entry_stand_for_anything() {
+    assert!(is("gomp_team_barrier_wait_end", TOGETHER) && is("__kmp_hyper_barrier_release", TOGETHER));
+    assert!(!is("gomp_team_end", TOGETHER) && !is("my_gomp_team_barrier", TOGETHER));
+    let java = "Ljava/util/concurrent/ForkJoinPool;::awaitWork";
+    assert!(is(java, IDLE_RUN_TIME) && !is("java.util.concurrent.ForkJoinPool.runWorker", IDLE_RUN_TIME));
+    assert!(is("runtime.(*mheap).alloc", ALLOCATOR) && is("os::naked_short_nanosleep", SLEEP));
+}
+
+#[test]
+fn a_name_that_only_sounds_alike_is_not_taken() {
+    assert!(!is("free_orders", ALLOCATOR) && !is("my_malloc", ALLOCATOR) && !is("printform", FORMAT));
+    assert!(!is("G1Add", ALLOCATOR) && is("G1ParScanThreadState::trim_queue", ALLOCATOR));
+    assert!(!is("encoding/json.(*decodeState).object", FORMAT) && !is("encoding/json.Unmarshal", FORMAT));
+    assert!(is("encoding/json.structEncoder.encode", FORMAT));
+    assert!(!is("lock_the_book", ACQUIRE) && !is("tcp", NETWORK));
+}

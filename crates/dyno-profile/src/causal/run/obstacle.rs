@@ -107,10 +107,9 @@ fn outside(case: &Case<'_>) -> Option<String> {
             return Some(format!("{alike}: {why}"));
         }
     }
-    if let Some(control) = case.control.filter(|_| !counts_visits) {
-        if let Some(why) = queued_or_timed(&control) {
-            return Some(why);
-        }
+    let of_pairs = case.control.filter(|_| !counts_visits);
+    if let Some(why) = of_pairs.and_then(|control| queued_or_timed(&control)) {
+        return Some(why);
     }
     if case.throttled > THROTTLED_MAX {
         return Some(format!(

@@ -744,6 +744,7 @@ INLINE struct point *visit(struct control *all, struct thread *thread, u32 which
     if (!point || !window)
         return 0;
     u64 now = now_ns(), position = position_of(all, thread), greatest = all->inserted_ns;
+    u64 behind = greatest > position ? greatest - position : 0;
     if (point->window != window) {
         point->window = window;
         point->count = 0;
@@ -753,13 +754,15 @@ INLINE struct point *visit(struct control *all, struct thread *thread, u32 which
         point->carried = 0;
         point->first_ns = now;
         point->first_at_ns = position;
+        point->first_behind_ns = behind;
     }
     point->count++;
     point->since_start_ns += now - all->start_ns;
     point->positions_ns += position;
-    point->behind_ns += greatest > position ? greatest - position : 0;
+    point->behind_ns += behind;
     point->last_ns = now;
     point->last_at_ns = position;
+    point->last_behind_ns = behind;
     return point;
 }
 

@@ -105,8 +105,10 @@ struct point {
     u64 count;
     u64 first_ns;
     u64 first_at_ns;       /* position of the thread at the first visit */
+    u64 first_behind_ns;   /* how far that was behind the greatest */
     u64 last_ns;
     u64 last_at_ns;
+    u64 last_behind_ns;
     u64 since_start_ns;    /* from the experiment's start to each visit, summed: when things were begun and ended */
     u64 positions_ns;      /* of the thread at each visit, summed */
     u64 behind_ns;         /* how far that was behind the greatest, summed */
@@ -121,7 +123,7 @@ struct ranges {
 
 _Static_assert(sizeof(struct control) == 448, "control");
 _Static_assert(sizeof(struct thread) == 88, "thread");
-_Static_assert(sizeof(struct point) == 80, "point");
+_Static_assert(sizeof(struct point) == 96, "point");
 _Static_assert(sizeof(struct ranges) == 8 + 16 * RANGES, "ranges");
 
 #endif

@@ -46,6 +46,8 @@ pub(crate) enum Step {
     Every(u64),
     /// Looks at the clock in a loop until the next of what comes in every so often: it is never seen to wait.
     Look(u64),
+    /// One visit for each item that lies in a queue, and all of them are taken: a poll.
+    Drain(usize),
     /// A unit of work begins, and ends: the pair of a latency, first in first out. Ends are visits.
     Begin,
     End,
@@ -462,6 +464,11 @@ impl Machine {
                     return;
                 }
                 Step::Visit => self.visit(at),
+                Step::Drain(queue) => {
+                    for _ in 0..std::mem::take(&mut self.items[queue]) {
+                        self.visit(at);
+                    }
+                }
                 Step::Begin => self.pass(at, Passed::Begin),
                 Step::End => self.pass(at, Passed::End),
                 Step::Lock(lock) if self.holders[lock].is_none() => self.holders[lock] = Some(at),
@@ -612,10 +619,11 @@ impl Machine {
             return;
         }
         let moment = Moment { at_ns: self.now.get(), inserted_ns: self.threads[at].l };
+        let owed_ns = self.g.saturating_sub(self.threads[at].l);
         if self.seen.visits == 0 {
-            self.seen.first = moment;
+            (self.seen.first, self.seen.first_owed_ns) = (moment, owed_ns);
         }
-        self.seen.last = moment;
+        (self.seen.last, self.seen.last_owed_ns) = (moment, owed_ns);
         self.seen.visits += 1;
     }
 }
@@ -637,7 +645,9 @@ impl Machine {
         let jitter = self.rng.below(3_000_000);
         self.advance(self.now.get() + span.settle.as_nanos() as u64 + SETTLE_MORE_NS + jitter);
         let window = self.count(span.length);
-        let owed = self.threads.iter().filter(|thread| !matches!(thread.state, State::Blocked));
+        // Who sleeps is credited by its waker, or pays when it runs.
+        let sleeps = |state| matches!(state, State::Blocked | State::Sleeping { .. });
+        let owed = self.threads.iter().filter(|thread| !sleeps(thread.state));
         let owed_ns = owed.map(|thread| self.g.saturating_sub(thread.l)).sum();
         let delay_ns = match treatment {
             Treatment::SpeedUp { percent, .. } => u64::from(percent) * self.period_ns / 100,

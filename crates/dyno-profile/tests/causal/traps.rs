@@ -3,7 +3,7 @@
 
 use dyno_record::causal::{Causal, Verdict};
 
-use super::machine::Step::{Arrival, Every, Lock, Look, Pop, Push, Run, Sleep, Unlock, Until, Visit};
+use super::machine::Step::{Arrival, Drain, Every, Lock, Look, Pop, Push, Run, Sleep, Unlock, Until, Visit};
 use super::machine::{Machine, NOISY, Noise, Program, QUIET, Step};
 use super::programs::{MS, US, beside, profiled, profiled_on, program};
 use super::{of, show};
@@ -324,4 +324,32 @@ fn the_default_of_eight_sites_is_answered_at_a_hundred_visits_a_second() {
     }
     println!("{answered} of {all} sites are answered");
     assert!(10 * answered >= 7 * all, "{answered} of {all}");
+}
+
+/// Two sites in turns, whose items one takes that a clock wakes, and that has hardly anything to do itself.
+fn polled(wakes: Step, own: u64) -> Program {
+    let polls: Vec<Step> = [wakes, Drain(0)].into_iter().chain((own > 0).then_some(Run(2, own))).collect();
+    program(&[&[Run(0, 400 * US), Run(1, 400 * US), Push(0)], &polls], &[100_000])
+}
+
+/// Planted faults: windows whose visitors have paid nothing say nothing of what is unpaid (`unpaid_by_visitors_percent` of
+/// nought): no effect, 0 ±1, where the truth is 25.
+#[test]
+fn progress_that_a_timer_counts_for_others_is_refused_where_its_thread_pays_nothing() {
+    for wakes in [Sleep(MS), Until(MS), Sleep(5 * MS), Until(10 * MS)] {
+        for own in [0, 2 * US, 20 * US, 200 * US] {
+            for noise in [QUIET, NOISY] {
+                let program = polled(wakes, own);
+                let what = format!("{wakes:?}, {own} ns");
+                let record = profiled(&program, 2, noise, 60, 3);
+                let truth = |site, percent| Machine::truth(&program, site, percent);
+                assert_not_wrong(&what, &program, &record, &truth);
+                let is_seen = own > 100 * US;
+                for judged in record.sites.iter().filter(|_| !is_seen) {
+                    assert_eq!(judged.verdict, Verdict::NotMeasurable, "{what}: {}", judged.reason);
+                    assert!(judged.reason.contains("still owed"), "{what}: {}", judged.reason);
+                }
+            }
+        }
+    }
 }

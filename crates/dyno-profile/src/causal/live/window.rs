@@ -58,6 +58,8 @@ impl Counting {
             visits: visits.count,
             first: moment(visits.first),
             last: moment(visits.last),
+            first_owed_ns: visits.first.behind_ns,
+            last_owed_ns: visits.last.behind_ns,
             pair: self.pair(probe, before, after, &visits)?,
             samples: counts.samples,
             beside: counts.beside + counts.pausing,

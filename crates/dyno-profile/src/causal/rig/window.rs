@@ -55,6 +55,10 @@ pub struct Window {
     pub first: Moment,
     /// The last visit.
     pub last: Moment,
+    /// Pauses that the thread of the first visit still owed then.
+    pub first_owed_ns: u64,
+    /// The same of the last visit.
+    pub last_owed_ns: u64,
     /// Begins and ends, where progress is a pair.
     pub pair: Option<Pair>,
     /// Samples of any kind.

@@ -31,6 +31,8 @@ pub struct Visit {
     pub at_ns: u64,
     /// Inserted delay that its thread had paid, or was credited with.
     pub position_ns: u64,
+    /// What it still owed.
+    pub behind_ns: u64,
 }
 
 macro_rules! counts {
@@ -115,8 +117,9 @@ pub struct Owed {
 pub(super) fn merged<'r>(rows: impl Iterator<Item = &'r RawPoint>) -> Visits {
     let mut all = Visits::default();
     for row in rows {
-        let first = Visit { at_ns: row.first_ns, position_ns: row.first_at_ns };
-        let last = Visit { at_ns: row.last_ns, position_ns: row.last_at_ns };
+        let visit = |at_ns, position_ns, behind_ns| Visit { at_ns, position_ns, behind_ns };
+        let first = visit(row.first_ns, row.first_at_ns, row.first_behind_ns);
+        let last = visit(row.last_ns, row.last_at_ns, row.last_behind_ns);
         if all.count == 0 || first.at_ns < all.first.at_ns {
             all.first = first;
         }
@@ -143,8 +146,10 @@ mod tests {
             count,
             first_ns,
             first_at_ns: first_ns / 10,
+            first_behind_ns: 1,
             last_ns,
             last_at_ns: last_ns / 10,
+            last_behind_ns: 2,
             since_start_ns: 5,
             positions_ns: 4,
             behind_ns: 3,
@@ -153,8 +158,8 @@ mod tests {
         let all = merged([row(100, 400, 4), row(50, 300, 2)].iter());
         assert_eq!((all.count, all.since_start_ns), (6, 10));
         assert_eq!((all.positions_ns, all.behind_ns, all.carried), (8, 6, 2));
-        assert_eq!(all.first, Visit { at_ns: 50, position_ns: 5 });
-        assert_eq!(all.last, Visit { at_ns: 400, position_ns: 40 });
+        assert_eq!(all.first, Visit { at_ns: 50, position_ns: 5, behind_ns: 1 });
+        assert_eq!(all.last, Visit { at_ns: 400, position_ns: 40, behind_ns: 2 });
         assert_eq!(merged([].iter()), Visits::default());
     }
 

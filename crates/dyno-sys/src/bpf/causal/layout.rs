@@ -36,8 +36,10 @@ pub(super) struct RawPoint {
     pub(super) count: u64,
     pub(super) first_ns: u64,
     pub(super) first_at_ns: u64,
+    pub(super) first_behind_ns: u64,
     pub(super) last_ns: u64,
     pub(super) last_at_ns: u64,
+    pub(super) last_behind_ns: u64,
     pub(super) since_start_ns: u64,
     pub(super) positions_ns: u64,
     pub(super) behind_ns: u64,
@@ -53,7 +55,7 @@ pub(super) struct RawRanges {
 }
 
 const _: () = assert!(size_of::<RawThread>() == 88, "struct thread of causal.h");
-const _: () = assert!(size_of::<RawPoint>() == 80, "struct point of causal.h");
+const _: () = assert!(size_of::<RawPoint>() == 96, "struct point of causal.h");
 const _: () = assert!(size_of::<RawRanges>() == 8 + 16 * RANGES_MAX, "struct ranges of causal.h");
 const _: () = assert!(word::COUNT * 8 == 448, "struct control of causal.h");
 

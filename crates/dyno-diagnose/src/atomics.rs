@@ -151,7 +151,7 @@ mod tests {
         assert!(!is_told(&readers(0.7, 5.0, [12; 4], |tid| 0x7000 + 64 * u64::from(tid))), "a lock each");
         let elsewhere = readers(0.7, 5.0, [12; 4], one).with(|seen| seen.hot[0].function = "count".into());
         assert!(!is_told(&elsewhere), "no lock's");
-        let in_turns = readers(0.7, 0.25, [12; 4], one).with(|seen| seen.host.foreign_ns = 0);
+        let in_turns = readers(0.7, 0.25, [12; 4], one).with(|seen| seen.host.peers_ns = 18 * S);
         assert!(!is_told(&in_turns), "one at a time");
     }
 }

@@ -23,6 +23,10 @@ fn fits(name: &str, entry: &str) -> bool {
 /// A name without what linkers and compilers hang on it: `free@GLIBC_2.2.5`, `unlink_chunk.constprop.0`.
 pub(super) fn bare(name: &str) -> &str {
     let name = name.split('@').next().unwrap_or(name);
+    // Most names have none, and each is asked for a thousand times.
+    if !name.contains('.') {
+        return name;
+    }
     let marks = [".isra", ".constprop", ".part", ".cold", ".llvm", ".lto_priv"];
     let cut = marks.iter().filter_map(|mark| name.find(mark)).min();
     cut.map_or(name, |at| &name[..at])

@@ -18,6 +18,8 @@ mod equals;
 mod facts;
 mod flushers;
 mod frames;
+#[cfg(test)]
+mod golden;
 mod goroutines;
 mod idle;
 mod kernel;

@@ -11,6 +11,11 @@ pub(super) fn is(name: &str, table: &[&str]) -> bool {
 /// Whether the parts between the stars of `entry` come one after another in `name`, the first at its beginning and the last
 /// at its end.
 fn fits(name: &str, entry: &str) -> bool {
+    // A name is held against hundreds of entries, of which nearly all begin with another letter.
+    let begins = entry.as_bytes().first();
+    if begins != Some(&b'*') && begins != name.as_bytes().first() {
+        return false;
+    }
     let Some((beginning, mut parts)) = entry.split_once('*') else { return name == entry };
     let Some(mut left) = name.strip_prefix(beginning) else { return false };
     while let Some((part, more)) = parts.split_once('*') {

@@ -7,7 +7,7 @@
 use dyno_record::finding::{Class, Confidence};
 use dyno_record::observation::{Observation, Transfers};
 use dyno_record::profile::Profile;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::answers;
 use super::draft::{Draft, Outcome, percent};
@@ -308,13 +308,14 @@ fn packets_per_s(seen: &Observation) -> f64 {
 /// Calls in which a thread slept, and those that woke one, by name: as many as there are waits.
 fn waiting_calls(profile: &Profile) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::<String, u64>::new();
+    let own: BTreeSet<u32> = profile.threads.iter().map(|thread| thread.tid).collect();
     for stack in &profile.stacks {
         if let Some(call) = stack.wait.as_ref().and_then(|wait| wait.system_call.clone()) {
             *counts.entry(call).or_default() += stack.samples;
         }
         let waker = stack.waker.and_then(|at| profile.wakers.get(at as usize));
-        let own = waker.filter(|waker| profile.threads.iter().any(|thread| thread.tid == waker.tid));
-        let mut frames = own.into_iter().flat_map(|waker| &waker.frames);
+        let by_own = waker.filter(|waker| own.contains(&waker.tid));
+        let mut frames = by_own.into_iter().flat_map(|waker| &waker.frames);
         if frames.any(|at| names::is(&profile.frames[*at as usize].name, names::FUTEX)) {
             *counts.entry("futex".to_owned()).or_default() += stack.samples;
         }

@@ -10,11 +10,11 @@ mod pool_scenes;
 mod wait_scenes;
 
 use std::fmt::Write;
-use std::path::Path;
 
 use dyno_record::finding::Finding;
 
 use super::Diagnosed;
+use super::golden::assert_golden;
 use super::scene::Scene;
 
 /// What hardly any scene has.
@@ -63,14 +63,5 @@ fn all() -> String {
 /// Planted faults: a mean over all threads in place of one; a share told of the wrong whole; a finding one step surer.
 #[test]
 fn each_kind_of_program_is_told_with_its_figures() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/told.txt");
-    let found = all();
-    if std::env::var_os("GOLDEN").is_some_and(|word| word == "write") {
-        std::fs::write(&file, &found).unwrap();
-    }
-    let wanted = std::fs::read_to_string(file).unwrap();
-    for (at, (found, wanted)) in found.lines().zip(wanted.lines()).enumerate() {
-        assert_eq!(found, wanted, "line {}", at + 1);
-    }
-    assert_eq!(found.lines().count(), wanted.lines().count());
+    assert_golden("told.txt", &all());
 }

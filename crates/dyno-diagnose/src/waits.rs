@@ -103,6 +103,8 @@ pub(super) struct DiskWait {
 /// The digest.
 pub(super) struct OffCpu<'o> {
     pub(super) profile: &'o Profile,
+    /// The target's threads, by number.
+    own: BTreeSet<u32>,
     pub(super) window_ns: f64,
     pub(super) threads: BTreeMap<u32, ThreadTime>,
     pub(super) locks: BTreeMap<String, Lock>,
@@ -185,6 +187,7 @@ impl<'o> OffCpu<'o> {
         let idle = Idle::of(profile, serving.map_or(0.0, Serving::owed));
         let mut off = OffCpu {
             profile,
+            own: profile.threads.iter().map(|thread| thread.tid).collect(),
             window_ns,
             threads: BTreeMap::new(),
             locks: BTreeMap::new(),
@@ -294,8 +297,7 @@ impl<'o> OffCpu<'o> {
 
     /// A wait at a pipe whose other end is the target's as well.
     fn hand_over_pipe(&mut self, stack: &Stack, tid: u32) {
-        let own = |waker: &&Waker| self.profile.threads.iter().any(|thread| thread.tid == waker.tid);
-        let Some(waker) = self.waker(stack).filter(own) else { return };
+        let Some(waker) = self.waker(stack).filter(|waker| self.own.contains(&waker.tid)) else { return };
         let handed = self.handed.entry((tid, waker.tid)).or_default();
         handed.ns += stack.weight_ns;
         handed.waits += stack.samples;
@@ -599,7 +601,6 @@ impl<'o> OffCpu<'o> {
 
     /// Names of other processes whose writes ended a tenth or more of the waits for a network or a pipe.
     pub(super) fn askers(&self) -> BTreeSet<&'o str> {
-        let own: BTreeSet<u32> = self.profile.threads.iter().map(|thread| thread.tid).collect();
         let (mut all, mut by) = (0, BTreeMap::<&'o str, u64>::new());
         for stack in &self.profile.stacks {
             if stack.wait.as_ref().is_none_or(|wait| wait.class != WaitClass::Network) {
@@ -607,7 +608,7 @@ impl<'o> OffCpu<'o> {
             }
             all += stack.samples;
             let waker = stack.waker.and_then(|at| self.profile.wakers.get(at as usize));
-            let Some(waker) = waker.filter(|waker| !own.contains(&waker.tid)) else { continue };
+            let Some(waker) = waker.filter(|waker| !self.own.contains(&waker.tid)) else { continue };
             let mut frames = waker.frames.iter().map(|at| &self.profile.frames[*at as usize]);
             if frames.any(|frame| names::is(&frame.name, names::SENDS)) {
                 *by.entry(waker.name.as_str()).or_default() += stack.samples;

@@ -186,24 +186,36 @@ INLINE s64 interrupted(struct control *all, u64 pause_ns, int since_sample) {
     return since_sample ? outside - (s64)(interrupt_ns / 4) : outside;
 }
 
-/* Really slower: who was hit pauses itself, and no position moves. */
-INLINE void pay_own(struct control *all, struct thread *thread, u64 since_ns) {
-    u64 owed = thread->owed_ns, from = now_ns();
-    thread->owed_ns = 0;
-    if (!owed)
-        return;
-    if (owed > all->pause_ns_max) {
-        owed = all->pause_ns_max;
-        count(&all->capped);
-    }
-    if (since_ns && since_ns < from && from - since_ns < LAG_NS_MAX)
-        from = since_ns;
+/* No longer than the longest pause. */
+INLINE u64 cut(struct control *all, u64 debt_ns) {
+    if (debt_ns <= all->pause_ns_max)
+        return debt_ns;
+    count(&all->capped);
+    return all->pause_ns_max;
+}
+
+/* When a pause has begun: with its sample, if that was just now. */
+INLINE u64 begun(u64 since_ns, u64 now) {
+    return since_ns && since_ns < now && now - since_ns < LAG_NS_MAX ? since_ns : now;
+}
+
+INLINE u64 pause(struct control *all, struct thread *thread, u64 from, u64 ns, u64 asked_ns) {
     thread->paused = 1;
-    u64 spent = spin(all, from, owed, LOOKS_PAUSED);
+    u64 spent = spin(all, from, ns, LOOKS_PAUSED);
     thread->paused = 0;
     count(&all->pauses);
-    add(&all->asked_ns, owed);
+    add(&all->asked_ns, asked_ns);
     add(&all->paid_ns, spent);
+    return spent;
+}
+
+/* Really slower: who was hit pauses itself, and no position moves. */
+INLINE void pay_own(struct control *all, struct thread *thread, u64 since_ns) {
+    if (!thread->owed_ns)
+        return;
+    u64 owed = cut(all, thread->owed_ns);
+    thread->owed_ns = 0;
+    pause(all, thread, begun(since_ns, now_ns()), owed, owed);
 }
 
 INLINE void pay(struct control *all, struct thread *thread, u64 since_ns) {
@@ -217,18 +229,10 @@ INLINE void pay(struct control *all, struct thread *thread, u64 since_ns) {
     u64 greatest = all->inserted_ns;
     if (greatest <= thread->position_ns)
         return;
-    u64 debt = greatest - thread->position_ns, now = now_ns(), from = now;
-    if (debt > all->pause_ns_max) {
-        debt = all->pause_ns_max;
-        count(&all->capped);
-    }
+    u64 debt = cut(all, greatest - thread->position_ns), now = now_ns(), from = begun(since_ns, now);
     add(&all->lag_ns, now - thread->sampled_ns);
-    if (since_ns && since_ns < now && now - since_ns < LAG_NS_MAX)
-        from = since_ns;
     s64 worked_less_ns = interrupted(all, debt, from == since_ns);
-    thread->paused = 1;
-    u64 spent = spin(all, from, debt - worked_less_ns, LOOKS_PAUSED);
-    thread->paused = 0;
+    u64 spent = pause(all, thread, from, debt - worked_less_ns, debt);
     s64 gained = (s64)spent + worked_less_ns;
     u64 reached = thread->position_ns + (gained > 0 ? gained : 0);
     greatest = all->inserted_ns;
@@ -237,9 +241,6 @@ INLINE void pay(struct control *all, struct thread *thread, u64 since_ns) {
         reached = greatest;
     if (reached > thread->position_ns)
         thread->position_ns = reached;
-    count(&all->pauses);
-    add(&all->asked_ns, debt);
-    add(&all->paid_ns, spent);
 }
 
 /* Whether an address lies in the site: the last piece that begins at or before it. */

@@ -6,12 +6,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::Path;
 
 use dyno_diagnose::audit::audit;
 use dyno_record::audit::{AuditFinding, Goal};
 use dyno_record::facts::Facts;
 
+use crate::golden::assert_golden;
 use crate::host::edited;
 use crate::lines;
 use crate::pairs::{SPEAK, SPEAK_WITH};
@@ -69,14 +69,5 @@ fn all() -> String {
 /// Planted faults: a counter's two figures swapped; a limit advised that is half of what it was; a queue's number left out.
 #[test]
 fn every_trouble_is_told_with_its_figures_and_what_to_do() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/audit_told.txt");
-    let found = all();
-    if std::env::var_os("GOLDEN").is_some_and(|word| word == "write") {
-        std::fs::write(&file, &found).unwrap();
-    }
-    let wanted = std::fs::read_to_string(file).unwrap();
-    for (at, (found, wanted)) in found.lines().zip(wanted.lines()).enumerate() {
-        assert_eq!(found, wanted, "line {}", at + 1);
-    }
-    assert_eq!(found.lines().count(), wanted.lines().count());
+    assert_golden("audit_told.txt", &all());
 }

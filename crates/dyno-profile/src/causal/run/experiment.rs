@@ -23,7 +23,7 @@ use super::schedule::{
 use super::seen::{self, Sampling};
 use super::seen::{OUTER_WAKES_PER_SECOND, OUTER_WAKES_PER_VISIT};
 use super::site_run::SiteRun;
-use super::slow_down::{self, Plan};
+use super::slow_down::{self, Longer, Plan};
 use super::watching::Watching;
 use super::whole;
 use crate::causal::rig::site::Tried;
@@ -346,10 +346,10 @@ impl<'a> Experiment<'a> {
     /// Every treatment of a site once, in an order of chance, and what that says.
     fn round(&mut self, at: usize) -> Result<(), Error> {
         let begun_ns = (self.clock)();
-        let (number, added_ns) = (self.sites[at].rounds, self.sites[at].still_to_add_ns());
-        let slowed_at = self.sites[at].longer().map_or(SlowedAt::Calls, |longer| longer.at);
+        let (number, longer) = (self.sites[at].rounds, self.sites[at].still_to_slow());
+        let added_ns = longer.map(|longer| longer.added_ns);
         for treatment in schedule::round(&self.levels, added_ns, &mut self.rng) {
-            let window = self.rig.window(&of_rig(treatment, at, slowed_at), self.span())?;
+            let window = self.rig.window(&of_rig(treatment, at, longer), self.span())?;
             if self.is_stopped() {
                 // It was cut short, and so is its round.
                 break;
@@ -512,7 +512,7 @@ impl<'a> Experiment<'a> {
 
     /// What one round of a site takes: its windows, each with settling.
     fn round_time(&self, at: usize, settle: Duration) -> Duration {
-        let slow_downs = usize::from(self.sites[at].still_to_add_ns().is_some());
+        let slow_downs = usize::from(self.sites[at].still_to_slow().is_some());
         let windows = 2 + self.levels.len() + slow_downs;
         (settle + self.length.0) * windows as u32
     }
@@ -536,10 +536,12 @@ impl<'a> Experiment<'a> {
 }
 
 /// What is done in a window of a site, as the rig has it.
-fn of_rig(treatment: OfSite, site: usize, at: SlowedAt) -> Treatment {
+fn of_rig(treatment: OfSite, site: usize, longer: Option<Longer>) -> Treatment {
     match treatment {
         OfSite::Nothing => Treatment::Nothing,
         OfSite::SpeedUp(percent) => Treatment::SpeedUp { site, percent },
-        OfSite::SlowDown(ns) => Treatment::SlowDown { site, at, ns },
+        OfSite::SlowDown(ns) => {
+            Treatment::SlowDown { site, at: longer.map_or_else(SlowedAt::default, |longer| longer.at), ns }
+        }
     }
 }

@@ -150,17 +150,17 @@ impl<'a> SiteRun<'a> {
     }
 
     /// How it is slowed down.
-    pub(super) fn longer(&self) -> Option<Longer> {
+    fn longer(&self) -> Option<Longer> {
         match self.slow_down {
             Plan::Longer(longer) => Some(longer),
             Plan::NotWanted | Plan::Impossible(_) => None,
         }
     }
 
-    /// By how much each call or sample is made longer in the next round: until it is known well enough what that costs.
-    pub(super) fn still_to_add_ns(&self) -> Option<u64> {
+    /// How each call or sample is made longer in the next round: until it is known well enough what that costs.
+    pub(super) fn still_to_slow(&self) -> Option<Longer> {
         let is_enough = self.estimates.cost.is_some_and(|cost| cost.rounds >= COST_ROUNDS_ENOUGH);
-        self.longer().map(|longer| longer.added_ns).filter(|_| !is_enough)
+        self.longer().filter(|_| !is_enough)
     }
 
     /// Excludes all windows so far, as what was done before them still showed or as they are too short, and begins again.

@@ -8,8 +8,10 @@ use super::answers;
 use super::atomics::locks_on_one_line;
 use super::draft::{Draft, Outcome, counted, percent};
 use super::facts::{Cost, Facts};
+use super::hand_over;
 use super::kernel::met_in_kernel;
 use super::memory::TOGETHER_MIN;
+use super::spin;
 use super::waits::{Lock, LockKind, OffCpu};
 
 /// A fifth of the threads' working time: below it, curing the wait brings less than a quarter more.
@@ -261,10 +263,12 @@ fn at_locks(facts: &Facts<'_>) -> Outcome {
     let calls = is_met && explained;
     let beside = calls || waited >= WAIT_SHARE_MIN && !little;
     let spends = spent >= LOCK_CPU_MIN || spent >= LOCK_CPU_BESIDE && beside;
-    let costs = spends && !facts.has_cpu_to_spare() && (waited >= 0.01 && !little || met || calls);
+    let spun = spin::at_locks(facts) >= LOCK_CPU_MIN;
+    let costs = spends && !facts.has_cpu_to_spare() && (waited >= 0.01 && !little || met || calls || spun);
     if !holds_up && !costs {
         let on_one_line = || locks_on_one_line(facts, LOCK_CPU_MIN);
-        if let Some(draft) = turns(facts, free).or_else(|| met_in_kernel(facts)).or_else(on_one_line) {
+        let drafts = turns(facts, free).or_else(|| met_in_kernel(facts)).or_else(on_one_line);
+        if let Some(draft) = drafts.or_else(|| hand_over::costs_more_than_work(facts)) {
             return Outcome::Found(draft);
         }
         let held = facts.at_mutexes.as_ref().filter(|at| at.behind_disk && at.waiting >= 0.5);
@@ -331,14 +335,16 @@ fn has_room(facts: &Facts<'_>) -> bool {
     !fills_cpus(facts) || work_one_at_a_time(facts)
 }
 
-/// Whether those who meet at locks use one CPU together, and leave some: then the lock lets one of them work at a time, whatever
-/// else the process does meanwhile, as a compiler does beside the code that it makes faster.
+/// Whether those of a process who meet at locks use one CPU together, and leave some: then the lock lets one of them work at a
+/// time, whatever else the process does meanwhile, as a compiler does beside the code that it makes faster. What other processes
+/// of the target use is used.
 fn work_one_at_a_time(facts: &Facts<'_>) -> bool {
     let Some(off) = &facts.off else { return false };
     let (host, seconds) = (&facts.seen.host, facts.seen.duration_s);
-    let together = off.run_of_those_who_meet() as f64 / off.window_ns.max(1.0);
-    let used_ns = together * seconds * 1e9 + (host.peers_ns + host.own_ns) as f64;
-    together <= ONE_CPU_MAX && !fills(facts, used_ns)
+    let (together, elsewhere) = off.run_of_those_who_meet();
+    let cpus = |ns: u64| ns as f64 / off.window_ns.max(1.0);
+    let used_ns = cpus(together + elsewhere) * seconds * 1e9 + (host.peers_ns + host.own_ns) as f64;
+    cpus(together) <= ONE_CPU_MAX && !fills(facts, used_ns)
 }
 
 /// Two threads hand one thing to each other: each sleeps until the other wakes it.

@@ -27,6 +27,27 @@ fn a_lock_holds_up_those_who_meet_there_whatever_others_of_the_process_do() {
     assert_eq!(beside(3.1, 0.1), [], "they fill the CPUs");
 }
 
+/// Two processes whose threads wait for work at a queue's lock, on CPUs that they and who asks them fill. Planted fault: those
+/// of one process alone are asked how much they use (`elsewhere` of 0).
+#[test]
+fn a_lock_in_each_of_several_processes_holds_nobody_up_where_all_of_them_fill_the_cpus() {
+    let classes =
+        |one_process: bool| {
+            let mut scene = Scene::new(&[1.5, 1.5, 1.5, 4.0, 4.0, 1.0]).on("run;work", 100);
+            for tid in 1..=3 {
+                scene = scene
+                    .off(tid, WaitClass::Lock, "run;pop;pthread_mutex_lock;futex_wait_[k]", 6.5)
+                    .woken("0x7f00", tid % 3 + 1, "run;pop;pthread_mutex_unlock;futex_wake_[k]");
+            }
+            for thread in &mut scene.seen.off_cpu.as_mut().unwrap().threads {
+                thread.pid = if one_process || thread.tid <= 3 { 1 } else { 2 };
+            }
+            scene.with(|seen| seen.host.peers_ns = 6_000_000_000).classes()
+        };
+    assert_eq!(classes(false), []);
+    assert_eq!(classes(true), [Class::LockContention], "what others of the process do is beside it");
+}
+
 /// A question and its answer through two pipes, for which both run 6.5 s of ten; `shift_us` is how much sooner the other begins.
 /// Planted faults: only futexes hand over (`hand_over_pipe` empty); what both run is summed whatever the timeline shows; one
 /// pipe is as good as two (`both_ways` true).

@@ -58,6 +58,15 @@ const IDLE: &[&str] = &[
     "net.(*netFD).accept",
 ];
 
+/// Waiting for one of a pool's few things to become free: nobody's news.
+const POOLS: &[&str] = &[
+    "database/sql.(*DB).conn",
+    "golang.org/x/sync/semaphore.(*Weighted).Acquire",
+    "github.com/jackc/puddle*.(*Pool*).Acquire",
+    "github.com/redis/go-redis/*/internal/pool.(*ConnPool).*",
+    "github.com/go-redis/redis/*/internal/pool.(*ConnPool).*",
+];
+
 /// Functions that say nothing of the place: Go's own primitives.
 const PRIMITIVES: &[&str] = &["runtime.*", "internal/*", "sync.*", "sync/*", "context.*"];
 
@@ -72,8 +81,9 @@ const GOS: &[&str] = &[
 struct Line<'o> {
     /// Goroutines that serve requests and wait in a channel.
     waiting: f64,
-    /// Of them, those that wait to hand something over.
+    /// Of them, those that wait to hand something over, and those that wait for one of a pool.
     sending: f64,
+    pooled: f64,
     /// Goroutines that do something, or wait for the network or a clock in the middle of it.
     engaged: f64,
     /// Where most wait, and where most of those that do something sleep or wait.
@@ -97,8 +107,9 @@ pub(super) fn requests_in_channels(facts: &Facts<'_>, spare: f64, is_asked: bool
     }
     let draft = draft(&line, seen, spare);
     let is_busy = f64::from(seen.busy_looks) >= BUSY_MIN * f64::from(seen.looks);
-    // Who waits to hand over waits for nobody's news.
-    let is_line = line.sending >= 0.5 * line.waiting || is_busy && is_asked;
+    // Who waits to hand over waits for nobody's news, nor does who waits for one of a pool.
+    let is_known = |part: f64| part >= 0.5 * line.waiting;
+    let is_line = is_known(line.sending) || is_known(line.pooled) || is_busy && is_asked;
     Some(if is_line { Found::Limit(draft) } else { Found::Perhaps(draft) })
 }
 
@@ -118,6 +129,7 @@ impl<'o> Line<'o> {
             if waits_in_line(place) {
                 line.waiting += place.many;
                 line.sending += if place.state == "chan send" { place.many } else { 0.0 };
+                line.pooled += if has(place, POOLS) { place.many } else { 0.0 };
                 most(&mut line.place, place);
             } else if is_engaged(place) {
                 line.engaged += place.many;
@@ -277,6 +289,30 @@ mod tests {
             &[("chan receive", "SERVE;main.ask", 60.0), ("IO wait", "main.client;net.(*conn).Read", 1.0)],
         );
         assert_eq!(judged(&multiplexed.load(busy_load())), (vec![], true), "another server answers");
+    }
+
+    /// Planted fault: a pool's wait is one for news (`POOLS` of nothing).
+    #[test]
+    fn handlers_that_wait_for_one_of_a_pools_connections_need_no_load_to_be_told() {
+        let places = |at: &str| {
+            [
+                ("select", format!("SERVE;main.handle;{at}"), 30.0),
+                ("IO wait", "main.ask;net.(*conn).Read".to_owned(), 2.0),
+            ]
+        };
+        let waits = |at: &str| {
+            let places = places(at);
+            judged(&program(
+                0.1,
+                30,
+                &places.each_ref().map(|(state, stack, many)| (*state, stack.as_str(), *many)),
+            ))
+        };
+        assert_eq!(
+            waits("database/sql.(*DB).query;database/sql.(*DB).conn"),
+            (vec![Class::PoolLimit], false)
+        );
+        assert_eq!(waits("main.news"), (vec![], true));
     }
 
     /// Planted fault: every wait in a channel is one of a request (`waits_in_line` is `in_channel`).

@@ -39,7 +39,7 @@ pub(super) fn user_hot_spot(facts: &Facts<'_>) -> Outcome {
         return Outcome::Found(draft);
     }
     if let Some(draft) = one_function(facts, on).or_else(|| one_call(facts)) {
-        return Outcome::Alone(draft);
+        return if is_shared_out(facts, on) { Outcome::Noted(draft) } else { Outcome::Alone(draft) };
     }
     let top = on.top_function();
     match top {
@@ -66,6 +66,12 @@ pub(super) fn user_hot_spot(facts: &Facts<'_>) -> Outcome {
         }
         None => Outcome::Against("no user function was seen running".to_owned()),
     }
+}
+
+/// Whether several threads do nothing but run one function: its work is shared out already, and may be what the program is for.
+fn is_shared_out(facts: &Facts<'_>, on: &super::facts::OnCpu<'_>) -> bool {
+    let busy = facts.seen.threads.iter().filter(|thread| facts.runs(thread) >= BUSY_MIN).count();
+    busy > 1 && on.top_function().is_some_and(|(_, share)| share >= ONE_FUNCTION_MIN)
 }
 
 /// One function of the program is all that a thread does which runs all the time.
@@ -266,6 +272,10 @@ mod tests {
     fn a_walk_from_node_to_node_is_a_hot_spot_and_so_is_a_function_that_is_all_a_thread_does() {
         let all = |seconds| Scene::new(&[seconds]).on("main;digest", 99).on("main;other", 1).classes();
         assert_eq!((all(9.9), all(5.0)), (vec![Class::UserHotSpot], vec![]));
+        // Two threads that share all of it out are what the program is for. Planted fault: `is_shared_out` that is false.
+        let shared = Scene::new(&[9.9, 9.9]).on("main;digest", 99).on("main;other", 1);
+        assert_eq!(shared.classes(), []);
+        assert!(shared.diagnosed().notes.iter().any(|note| note.class == Class::UserHotSpot));
         let interpreter = Scene::new(&[9.9]).on("main;_PyEval_EvalFrameDefault", 99);
         assert_eq!(interpreter.classes(), []);
         let nameless = Scene::new(&[9.9]).on("main;0x4140", 100);

@@ -151,8 +151,13 @@ impl<'o> Facts<'o> {
     /// The thread that runs most, and the share of the window that it ran, or would have run had others not been there.
     pub(super) fn busiest(&self) -> Option<(&'o ThreadCost, f64)> {
         let busiest = self.seen.threads.iter().max_by_key(|thread| thread.run_ns)?;
-        let kept_off = busiest.wait_ns as f64 * self.crowd();
-        Some((busiest, (busiest.run_ns as f64 + kept_off) / 1e9 / self.seen.duration_s.max(1e-9)))
+        Some((busiest, self.runs(busiest)))
+    }
+
+    /// Of the time, what a thread ran or others kept it from running.
+    pub(super) fn runs(&self, thread: &ThreadCost) -> f64 {
+        let kept_off = thread.wait_ns as f64 * self.crowd();
+        (thread.run_ns as f64 + kept_off) / 1e9 / self.seen.duration_s.max(1e-9)
     }
 
     /// What a rule says that asks for goroutines too. Where they could not be read, its silence is no "no": their waits need no

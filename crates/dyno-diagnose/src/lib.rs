@@ -5,6 +5,7 @@
 //! Rules know functions of the C library, of allocators, of the kernel and of run-times by name, never the program's.
 
 mod ahead;
+mod allocators;
 mod answers;
 mod atomics;
 pub mod audit;
@@ -21,6 +22,7 @@ mod frames;
 #[cfg(test)]
 mod golden;
 mod goroutines;
+mod hand_over;
 mod idle;
 mod kernel;
 mod limits;
@@ -107,6 +109,7 @@ const RULED_OUT_MAX: usize = 6;
 /// Looks at an observation through every rule.
 #[must_use]
 pub fn diagnose(seen: &Observation) -> Diagnosed {
+    let seen = &*allocators::named(seen);
     let facts = Facts::new(seen);
     let mut said = Diagnosed { not_looked_at: seen.not_looked_at.clone(), ..Diagnosed::default() };
     if nothing_ran(&facts) {

@@ -5,7 +5,27 @@
 /// Whether `name` is in `table`. A `*` in an entry stands for anything, for nothing too: in names of Go's methods for itself.
 pub(super) fn is(name: &str, table: &[&str]) -> bool {
     let name = bare(name);
-    table.iter().any(|entry| fits(name, entry))
+    if table.iter().any(|entry| fits(name, entry)) {
+        return true;
+    }
+    // Rust writes a type's own function as `<path::Type>::function` or as `path::Type::function`.
+    without_brackets(name).is_some_and(|name| table.iter().any(|entry| fits(&name, entry)))
+}
+
+/// `<path::Type>::function` without the brackets round the type; none for what a trait does for a type, and for other names.
+fn without_brackets(name: &str) -> Option<String> {
+    let inner = name.strip_prefix('<')?;
+    let mut depth = 1;
+    let end = inner.char_indices().find_map(|(at, letter)| {
+        depth += match letter {
+            '<' => 1,
+            '>' if !inner[..at].ends_with('-') => -1,
+            _ => 0,
+        };
+        (depth == 0).then_some(at)
+    })?;
+    let (of_type, function) = (&inner[..end], &inner[end + 1..]);
+    (!of_type.contains(" as ")).then(|| format!("{of_type}{function}"))
 }
 
 /// Whether the parts between the stars of `entry` come one after another in `name`, the first at its beginning and the last
@@ -68,6 +88,9 @@ pub(super) const ALLOCATOR: &[&str] = &[
     "operator delete*",
     "je_*",
     "_rjem_*",
+    "libjemalloc*!0x*",
+    "libtcmalloc*!0x*",
+    "libmimalloc*!0x*",
     "mi_malloc*",
     "mi_calloc*",
     "mi_zalloc*",
@@ -365,7 +388,7 @@ pub(super) const COMPARE: &[&str] = &[
 ];
 
 /// Where a program begins: all of it is in there.
-pub(super) const FIRST: &[&str] = &["main", "main.main", "*::main", "_start"];
+pub(super) const FIRST: &[&str] = &["main", "main.main", "*::main", "_start", "main._omp_fn.*"];
 
 /// A goroutine's stack is made larger: the old one is copied.
 pub(super) const STACK_GROWTH: &[&str] = &[
@@ -393,6 +416,7 @@ pub(super) const RESOLVER: &[&str] = &[
 pub(super) const LOOKS: &[&str] = &[
     "runtime.selectnbrecv",
     "runtime.selectnbsend",
+    "runtime.selectgo",
     "pthread_mutex_trylock",
     "__pthread_mutex_trylock",
     "___pthread_mutex_trylock",

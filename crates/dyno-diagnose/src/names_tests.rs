@@ -14,6 +14,17 @@ fn names_are_found_with_what_linkers_hang_on_them() {
     assert!(is("/usr/lib/x86_64-linux-gnu/libc.so.6", LIBRARIES));
 }
 
+/// Planted faults: no brackets are taken off; a trait's function is the type's own.
+#[test]
+fn a_types_own_function_is_one_with_and_without_brackets() {
+    assert!(is("<std::sys::sync::mutex::futex::Mutex>::lock_contended", ACQUIRE));
+    assert_eq!(without_brackets("<a::B<c::D>>::e").as_deref(), Some("a::B<c::D>::e"));
+    assert_eq!(without_brackets("<fn(A) -> B>::e").as_deref(), Some("fn(A) -> B::e"));
+    for name in ["<a::B as c::D>::e", "a::B::e", "<a"] {
+        assert_eq!(without_brackets(name), None, "{name}");
+    }
+}
+
 #[test]
 fn every_entry_fits_a_name() {
     // This file's own text: a table that is added is tested too. Stars only at the ends left some of them dead.

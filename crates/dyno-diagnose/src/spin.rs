@@ -71,6 +71,11 @@ fn asks_again(facts: &Facts<'_>) -> Option<Draft> {
     })
 }
 
+/// CPU time of loops that only wait in functions that take locks: nobody comes there but where another holds the lock.
+pub(super) fn at_locks(facts: &Facts<'_>) -> f64 {
+    facts.loop_share(|hot| hot.code.only_waits() && in_a_lock(hot))
+}
+
 /// A lock of a library that looks a while before it sleeps belongs to the lock.
 fn in_a_lock(hot: &Hot<'_>) -> bool {
     names::is(&hot.spot.function, names::ACQUIRE)
@@ -113,6 +118,21 @@ mod tests {
             Scene::new(&[9.9]).on(ask, share).on("runtime.goexit;main.work", 100 - share).classes()
         };
         assert!(asks(90).contains(&Class::Spinning), "{:?}", asks(90));
+        let two =
+            Scene::new(&[9.9]).on("main.main.func2;runtime.selectgo;runtime.sellock", 60).on("main.work", 40);
+        assert!(two.classes().contains(&Class::Spinning), "a select of two channels with a default");
         assert!(!asks(30).contains(&Class::Spinning), "it looks whether to stop, between pieces of work");
+    }
+
+    /// As Rust's mutex is met where many want it for moments. Planted faults: the loop is told as spinning (`in_a_lock` that is false);
+    /// it says nothing of the lock (`at_locks` of 0).
+    #[test]
+    fn a_lock_that_looks_before_it_sleeps_is_contended_where_the_cpu_goes_into_its_looks() {
+        let lock = "<std::sys::sync::mutex::futex::Mutex>::lock_contended";
+        let mut scene = Scene::new(&[9.9, 9.9]).on(&format!("run;{lock}"), 60).on("run;work", 40);
+        scene = scene.hot(WAIT, 0.6, vec![registers(1, 0x1000, 0)]);
+        assert_eq!(scene.first(), Some(Class::Spinning), "elsewhere it is a loop that only looks");
+        scene.seen.hot[0].function = lock.to_owned();
+        assert_eq!(scene.classes(), [Class::LockContention]);
     }
 }

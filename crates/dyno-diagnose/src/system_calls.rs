@@ -40,6 +40,13 @@ const READS_PER_OPEN_MAX: f64 = 4.0;
 /// Share of the working time waited at locks from which their calls are the lock's doing.
 const LOCKS_MIN: f64 = 0.2;
 
+/// The kernel's part of sleeps by the clock.
+const SLEEPS: &[&str] = &["*_nanosleep", "hrtimer_nanosleep*", "common_nsleep*"];
+/// Sleeps from which on they are no pace: each costs some 10 µs.
+const SLEEPS_PER_S_MIN: f64 = 20_000.0;
+/// CPUs in use from which on they are missed.
+const LOOKING_CPUS_MIN: f64 = 0.5;
+
 /// Many system calls for little work.
 pub(super) fn syscall_heavy(facts: &Facts<'_>) -> Outcome {
     let Some(kernel) = kernel_share(facts) else {
@@ -156,7 +163,27 @@ impl Calls {
 
     /// What could be left out, the surest reading first.
     fn waste(&self, facts: &Facts<'_>) -> Option<Waste> {
-        self.for_each_request().or_else(|| self.in_pieces(facts)).or_else(|| self.for_nothing(facts))
+        let looks = || self.looks_again(facts);
+        self.for_each_request()
+            .or_else(|| self.in_pieces(facts))
+            .or_else(looks)
+            .or_else(|| self.for_nothing(facts))
+    }
+
+    /// Sleeps by the clock, so short that going to sleep and waking takes most of the CPU.
+    fn looks_again(&self, facts: &Facts<'_>) -> Option<Waste> {
+        let share = facts.on_both_sides()?.share_with(SLEEPS);
+        let off = facts.off.as_ref()?;
+        let sleeps = off.sum(|time| time.sleeps) as f64 / (off.window_ns / 1e9).max(1e-9);
+        let is_much = share >= KERNEL_SHARE_MIN && facts.seen.cpus_used() >= LOOKING_CPUS_MIN;
+        (is_much && sleeps >= SLEEPS_PER_S_MIN).then(|| Waste {
+            summary: format!(
+                "{} of the CPU goes into sleeping for a moment and waking again, {sleeps:.0} times a second",
+                percent(share)
+            ),
+            next: "wait for what they look for (a condition, a futex, poll), or look less often",
+            is_answer: false,
+        })
     }
 
     fn for_each_request(&self) -> Option<Waste> {
@@ -183,7 +210,12 @@ impl Calls {
             return None;
         }
         let connections = seen.packets.as_ref().map_or(0.0, |packets| packets.connections as f64);
-        let pieces = |many: f64, few: f64| many > PIECES_MIN.max(connections) * few && few > 0.0;
+        // A stream that goes one way has no answers: there it is packets that calls are held against.
+        let packets = packets_per_s(seen);
+        let of_one_way = |many: f64, few: f64| few == 0.0 && packets > 0.0 && many > PIECES_MIN * packets;
+        let pieces = |many: f64, few: f64| {
+            many > PIECES_MIN.max(connections) * few && few > 0.0 || of_one_way(many, few)
+        };
         let (what, moved) = match () {
             () if pieces(self.out, self.in_) => ("write", seen.process.writes),
             () if pieces(self.in_, self.out) => ("read", seen.process.reads),
@@ -193,10 +225,14 @@ impl Calls {
         // The kernel counts the bytes of read and write alone: what sendto and its like move is not in them.
         let counted = moved.is_some_and(|moved| moved.calls as f64 / seen.duration_s.max(1e-9) >= many / 2.0);
         let bytes = bytes_per_call(moved).filter(|_| counted)?;
-        let summary = format!(
-            "{:.0} calls that {what} {bytes:.0} bytes each for every call in the other direction",
-            many / few
-        );
+        let summary = if few > 0.0 {
+            let times = many / few;
+            format!(
+                "{times:.0} calls that {what} {bytes:.0} bytes each for every call in the other direction"
+            )
+        } else {
+            format!("{:.0} calls that {what} {bytes:.0} bytes each for every packet", many / packets)
+        };
         (bytes < PIECE_BYTES_MAX).then_some(Waste { summary, next: GATHER, is_answer: what == "write" })
     }
 
@@ -410,6 +446,39 @@ mod tests {
             ((*name).to_owned(), SystemCall { count: count * 10, ..SystemCall::default() })
         };
         scene.with(|seen| seen.off_cpu.as_mut().unwrap().system_calls = calls.iter().map(call).collect())
+    }
+
+    /// Planted faults: looks that cost nothing (a share of 0), or seldom (0 a second).
+    #[test]
+    fn many_who_look_again_and_again_by_the_clock_spend_the_cpu_on_it() {
+        let looks = |sleeps: u64, hundredths: u64| {
+            let asleep = "run;clock_nanosleep;do_syscall_64_[k];hrtimer_nanosleep_[k]";
+            let mut scene = Scene::new(&[1.0; 9]).on(asleep, hundredths).on("run;work", 100 - hundredths);
+            for tid in 1..=9 {
+                scene = scene.off(tid, WaitClass::Sleep, asleep, 8.0);
+                scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap().samples = sleeps / 9;
+            }
+            scene.classes()
+        };
+        assert_eq!(looks(900_000, 70), [Class::SyscallHeavy]);
+        assert_eq!(looks(900_000, 20), []);
+        assert_eq!(looks(9_000, 70), []);
+    }
+
+    /// A sender of small writes whose bytes go out in large packets. Planted faults: a stream of one way has no pieces (`of_one_way`
+    /// that is false), or each write that is a packet is one (`PIECES_MIN` of 0).
+    #[test]
+    fn a_stream_of_one_way_in_small_writes_is_held_against_its_packets() {
+        let stack = [("main;write;do_syscall_64_[k];vfs_write_[k];tcp_sendmsg_[k]", 90), ("main;work", 10)];
+        let sender = |packets: u64| {
+            calling(&stack, &[("write", 300_000)]).with(|seen| {
+                seen.process.writes = Some(Transfers { calls: 3_000_000, bytes: 192_000_000 });
+                seen.packets =
+                    Some(Packets { loopback_packets: packets, connections: 1, ..Packets::default() });
+            })
+        };
+        assert_eq!(sender(10_000).first(), Some(Class::SyscallHeavy));
+        assert_eq!(sender(3_000_000).classes(), []);
     }
 
     #[test]

@@ -498,8 +498,17 @@ impl<'o> OffCpu<'o> {
         ended
     }
 
-    /// CPU time of the threads that meet at locks: those that wait there for a part of the time, and those who end these waits.
-    pub(super) fn run_of_those_who_meet(&self) -> u64 {
+    /// CPU time of the threads of one process that meet at locks, that of the process where most is waited: those that wait there
+    /// for a part of the time, and those who end these waits. And that of the target's other processes.
+    pub(super) fn run_of_those_who_meet(&self) -> (u64, u64) {
+        let process: BTreeMap<u32, u32> =
+            self.profile.threads.iter().map(|thread| (thread.tid, thread.pid)).collect();
+        let of = |tid: u32| process.get(&tid).copied().unwrap_or_default();
+        let mut waited = BTreeMap::<u32, u64>::new();
+        for (tid, time) in &self.threads {
+            *waited.entry(of(*tid)).or_default() += time.contended;
+        }
+        let most = waited.into_iter().max_by_key(|(_, ns)| *ns).map_or(0, |(process, _)| process);
         let long = |ns: u64| ns as f64 >= MEETS_MIN * self.window_ns;
         let waits = |tid: u32| self.threads.get(&tid).is_some_and(|time| long(time.contended));
         let mut ended = BTreeMap::<u32, u64>::new();
@@ -507,8 +516,15 @@ impl<'o> OffCpu<'o> {
             *ended.entry(*waker).or_default() += handed.ns;
         }
         let ends = |tid: u32| ended.get(&tid).is_some_and(|ns| long(*ns));
-        let meet = self.threads.iter().filter(|(tid, _)| waits(**tid) || ends(**tid));
-        meet.map(|(_, time)| time.run).sum()
+        let meet = self.threads.iter().filter(|(tid, _)| of(**tid) == most && (waits(**tid) || ends(**tid)));
+        let elsewhere = self.threads.iter().filter(|(tid, _)| of(**tid) != most);
+        (meet.map(|(_, time)| time.run).sum(), elsewhere.map(|(_, time)| time.run).sum())
+    }
+
+    /// Waits at futexes that threads of the target ended for each other, and how many threads waited.
+    pub(super) fn waits_for_others(&self) -> (u64, usize) {
+        let waiters: BTreeSet<u32> = self.handed.keys().map(|(waiter, _)| *waiter).collect();
+        (self.handed.values().map(|handed| handed.waits).sum(), waiters.len())
     }
 
     /// A wait for something to do, or for a word, by who ended it.

@@ -62,6 +62,10 @@ pub(crate) const CALLS: &[Call] = &[
     row("futex", Lock, Address, Nothing),
     row("futex_waitv", Lock, Other, Nothing),
     row("flock", Lock, Descriptor, Nothing),
+    // What it does but take a file's lock comes back at once.
+    row("fcntl", Lock, Descriptor, Nothing),
+    row("semop", Lock, Other, Nothing),
+    row("semtimedop", Lock, Other, Nothing),
     row("nanosleep", Sleep, Other, Nothing),
     row("clock_nanosleep", Sleep, Other, Nothing),
     row("read", Either, Descriptor, In),

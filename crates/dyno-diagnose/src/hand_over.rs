@@ -1,0 +1,79 @@
+//! Threads that are put to sleep and woken for so little work that this takes most of the CPU: all are told of what one can do
+//! (`notify_all`), or each piece is handed over by itself.
+//!
+//! Called by `blocking`, where nothing else says that threads wait for each other.
+
+use dyno_record::finding::{Class, Confidence};
+
+use super::draft::{Draft, percent};
+use super::facts::{Cost, Facts};
+
+/// Of the CPU time: without it there were twice as much for work.
+const SHARE_MIN: f64 = 0.5;
+/// CPUs that are used, from which on it is time that somebody misses: who hardly works hardly does anything but wait.
+const CPUS_MIN: f64 = 0.5;
+/// Waits a second: each costs some 10 µs with its wake-up.
+const WAITS_PER_S_MIN: f64 = 20_000.0;
+
+/// Sleeping and waking take more of the CPU than the work does.
+pub(super) fn costs_more_than_work(facts: &Facts<'_>) -> Option<Draft> {
+    let (on, off) = (facts.on_both_sides()?, facts.off.as_ref()?);
+    // Who calls futex(2) himself says nothing of what it is for.
+    let costs = [Cost::Waking, Cost::LockCall];
+    let share = facts.cpu_share(&costs)?;
+    let (waits, threads) = off.waits_for_others();
+    let per_s = waits as f64 / (off.window_ns / 1e9).max(1e-9);
+    // Who runs Go's goroutines sleeps when there are none, whatever they wait for.
+    let is_go = facts.seen.goroutines.is_some();
+    if is_go || share < SHARE_MIN || facts.seen.cpus_used() < CPUS_MIN || per_s < WAITS_PER_S_MIN {
+        return None;
+    }
+    let summary = format!("{} of the CPU goes into putting threads to sleep and waking them", percent(share));
+    let place = on.places(&costs).first().map(|place| place.0.clone());
+    Some(
+        Draft::new(Class::LockContention, share, summary)
+            .sure(Confidence::Medium)
+            .fact(format!("{per_s:.0} waits a second, by {threads} threads for each other"), per_s, "per second")
+            .next("wake one thread for one piece of work (notify_one, not notify_all), hand over many pieces at a time, or let one thread do both parts")
+            .at(place)
+            .specimen("wait-notify"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use dyno_record::finding::Class;
+    use dyno_record::profile::WaitClass;
+
+    use crate::scene::Scene;
+
+    const WAITS: &str = "run;pthread_cond_wait;do_syscall_64_[k];futex_wait_[k];schedule_[k]";
+
+    /// Eight threads that wait for what one tells all of them, so often in ten seconds, while so many hundredths of the CPU time
+    /// go into that.
+    fn told(waits: u64, hundredths: u64, run_s: f64) -> Vec<Class> {
+        let mut times = vec![run_s; 9];
+        times[0] = 1.0;
+        let mut scene = Scene::new(&times).on(WAITS, hundredths).on("run;work", 100 - hundredths);
+        for tid in 2..=9 {
+            scene = scene.off(tid, WaitClass::Lock, WAITS, 8.0).woken(
+                "0x7f",
+                1,
+                "main;pthread_cond_broadcast;futex_wake_[k]",
+            );
+            scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap().samples = waits / 8;
+        }
+        scene.classes()
+    }
+
+    /// Planted faults, each of the three lines at nought.
+    #[test]
+    fn threads_that_are_woken_for_next_to_no_work_contend() {
+        assert_eq!(told(1_000_000, 70, 1.0), [Class::LockContention]);
+        assert_eq!(told(1_000_000, 40, 1.0), [], "most of it is work");
+        assert_eq!(told(1_000_000, 70, 0.02), [], "they hardly run");
+        assert_eq!(told(10_000, 70, 1.0), [], "seldom");
+    }
+}

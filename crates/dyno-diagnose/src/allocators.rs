@@ -51,7 +51,7 @@ mod tests {
 
     use crate::scene::Scene;
 
-    /// Planted faults: `named` that names nothing; a library without this name counts as well.
+    /// Planted fault: `named` that names nothing.
     #[test]
     fn code_without_a_name_in_an_allocators_library_takes_memory() {
         let classes = |path: &str| {

@@ -273,7 +273,7 @@ mod tests {
         let all = |seconds| Scene::new(&[seconds]).on("main;digest", 99).on("main;other", 1).classes();
         assert_eq!((all(9.9), all(5.0)), (vec![Class::UserHotSpot], vec![]));
         // Two threads that share all of it out are what the program is for. Planted fault: `is_shared_out` that is false.
-        let shared = Scene::new(&[9.9, 9.9]).on("main;digest", 99).on("main;other", 1);
+        let shared = Scene::new(&[9.9, 9.8]).on("main;digest", 99).on("main;other", 1);
         assert_eq!(shared.classes(), []);
         assert!(shared.diagnosed().notes.iter().any(|note| note.class == Class::UserHotSpot));
         let interpreter = Scene::new(&[9.9]).on("main;_PyEval_EvalFrameDefault", 99);

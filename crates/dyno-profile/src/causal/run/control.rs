@@ -155,7 +155,8 @@ impl Control {
         if of_size < PAIRS_FIRST {
             return share(self.spent_ns + pair_ns, budget_ns) <= first_share;
         }
-        let is_open = self.found().is_some_and(|found| matches!(found.rest, Rest::Open(_)));
+        let is_open =
+            self.found().is_some_and(|found| matches!(found.rest, Rest::Open(_)) || found.is_wide());
         share(self.spent_ns, spent_ns) <= if is_open { OPEN_SHARE } else { BUDGET_SHARE }
     }
 
@@ -325,6 +326,11 @@ impl Found {
     pub(super) fn is_own_pace(&self) -> bool {
         let is_nothing = |interval: [f64; 2]| interval.iter().all(|end| end.abs() <= OWN_PACE);
         is_nothing(self.interval) && self.smaller.is_some_and(is_nothing) && self.rest == Rest::None
+    }
+
+    /// Where pairs differ as much as this, whatever is claimed may be theirs: nobody can tell.
+    pub(super) fn is_wide(&self) -> bool {
+        !self.is_paced() && !self.is_dear() && self.interval[1] > OPEN
     }
 
     /// Pauses cost the target more than they last.
@@ -539,6 +545,27 @@ mod tests {
         };
         assert_eq!([20, 50, 110].map(pairs), [(6, false), (3, false), (3, false)]);
         assert_eq!(pairs(112), (0, true), "nothing is begun that says nothing");
+    }
+
+    /// Planted fault: what refuses every claim is asked no more often than what refuses none (`is_wide` that is false).
+    #[test]
+    fn where_pairs_differ_much_there_are_more_of_them() {
+        let pairs = |noise: u64| {
+            let mut control = Control::default();
+            let mut spent_ns = 100;
+            while control.wants_more(10, spent_ns, 1_000) && spent_ns < 1_000 {
+                let up = control.sizes[0].artefacts.len() as u64 % 2;
+                let paused = 1_333_000 - noise + 2 * noise * up;
+                control.sizes[0].add(&window(1_000_000, 0), &window(paused, 25 * paused), Metric::Throughput);
+                control.spend(10);
+                // What sites take between two pairs.
+                spent_ns += 40;
+            }
+            (control.sizes[0].artefacts.len(), control.found().unwrap().is_wide())
+        };
+        assert_eq!(pairs(2_000), (6, false));
+        let (many, is_wide) = pairs(300_000);
+        assert!(many > 9 && is_wide, "{many} {is_wide}");
     }
 
     #[test]

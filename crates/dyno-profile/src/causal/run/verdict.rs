@@ -202,10 +202,14 @@ fn unproved(case: &Case<'_>, point: &Point) -> Option<String> {
             return Some(format!("{why}: it may be paced from outside, and hardly rest; give it more time"));
         }
         let seeming = control.seeming_points(point.inserted_percent);
-        return (point.interval_percent[0] <= seeming).then(|| {
-            format!(
+        return (point.interval_percent[0] <= seeming).then(|| match control.is_wide() {
+            true => format!(
+                "what pauses for all threads alike do by themselves is not known well enough ({} pairs of windows; they may seem to save up to {seeming:.1} %): give it more time or a quieter machine",
+                control.pairs
+            ),
+            false => format!(
                 "pauses for all threads alike may seem to save up to {seeming:.1} % by themselves: it may be paced from outside, in part"
-            )
+            ),
         });
     }
     // A real slow-down says little: who hardly rests pays it.

@@ -416,7 +416,6 @@ pub(super) const RESOLVER: &[&str] = &[
 pub(super) const LOOKS: &[&str] = &[
     "runtime.selectnbrecv",
     "runtime.selectnbsend",
-    "runtime.selectgo",
     "pthread_mutex_trylock",
     "__pthread_mutex_trylock",
     "___pthread_mutex_trylock",

@@ -20,7 +20,7 @@ pub(super) fn costs_more_than_work(facts: &Facts<'_>) -> Option<Draft> {
     let (on, off) = (facts.on_both_sides()?, facts.off.as_ref()?);
     // Who calls futex(2) himself says nothing of what it is for.
     let costs = [Cost::Waking, Cost::LockCall];
-    let share = facts.cpu_share(&costs)?;
+    let share = on.share(&costs);
     let (waits, threads) = off.waits_for_others();
     let per_s = waits as f64 / (off.window_ns / 1e9).max(1e-9);
     // Who runs Go's goroutines sleeps when there are none, whatever they wait for.

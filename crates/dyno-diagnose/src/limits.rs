@@ -145,12 +145,6 @@ impl std::fmt::Display for Demand<'_> {
     }
 }
 
-/// Share of the window that a thread ran, or would have run had others not been there.
-fn run_share(facts: &Facts<'_>, thread: &ThreadCost) -> f64 {
-    let kept_off = thread.wait_ns as f64 * facts.crowd();
-    (thread.run_ns as f64 + kept_off) / 1e9 / facts.seen.duration_s.max(1e-9)
-}
-
 /// Who waits for a thread: connections that were refused, requests in line, other threads that it wakes.
 fn who_waits(facts: &Facts<'_>, busiest: &Demand<'_>) -> Option<String> {
     let seen = facts.seen;
@@ -364,7 +358,7 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
     let (foreign, steal) = (share(host.foreign_ns.saturating_sub(asking_ns)), share(host.steal_ns));
     let delay = delay(facts);
     // It waits for its peers as well, and for its own threads where more of them are busy than there are CPUs.
-    let busy = facts.seen.threads.iter().filter(|thread| run_share(facts, thread) >= BUSY_MIN).count();
+    let busy = facts.seen.threads.iter().filter(|thread| facts.runs(thread) >= BUSY_MIN).count();
     let own_ns = if busy > host.cpus as usize { facts.seen.process.cpu_ns } else { 0 };
     let foreign_ns = host.foreign_ns.saturating_sub(asking_ns);
     let used_ns = foreign_ns + host.peers_ns + asking_ns + own_ns;
@@ -757,7 +751,7 @@ mod tests {
             })
         };
         assert!(!is_told(of_one(2, 9)) && is_told(of_one(9, 2)));
-        // Planted fault: who never waits is not busy (`run_share` without what it ran).
+        // Planted fault: who never waits is not busy (`Facts::runs` without what it ran).
         let unevenly = |wait_s: u64| {
             crowded(4.4, 2, 0).with(|seen| {
                 seen.threads.iter_mut().for_each(|thread| thread.wait_ns = 0);

@@ -68,8 +68,9 @@ pub(super) fn spinning(facts: &Facts<'_>) -> Outcome {
 fn asks_again(facts: &Facts<'_>) -> Option<Draft> {
     let on = facts.on.as_ref()?;
     // A select over several channels is one function whether it waits or not: one that finds nothing wakes nobody and never sleeps.
-    let finds_nothing = on.share_with(FINDS) < FINDS_MAX;
-    let selects = if finds_nothing { on.share_with(SELECTS) } else { 0.0 };
+    let selects =
+        Some(on.share_with(SELECTS)).filter(|share| *share > 0.0 && on.share_with(FINDS) < FINDS_MAX);
+    let selects = selects.unwrap_or(0.0);
     let share = on.share_with(names::LOOKS) + selects;
     (share >= LOOK_SHARE_MIN).then(|| {
         let place = on.place_with(if selects >= LOOK_SHARE_MIN { SELECTS } else { names::LOOKS });

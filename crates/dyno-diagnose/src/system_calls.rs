@@ -172,11 +172,13 @@ impl Calls {
 
     /// Sleeps by the clock, so short that going to sleep and waking takes most of the CPU.
     fn looks_again(&self, facts: &Facts<'_>) -> Option<Waste> {
-        let share = facts.on_both_sides()?.share_with(SLEEPS);
-        let off = facts.off.as_ref()?;
+        let (on, off) = (facts.on_both_sides()?, facts.off.as_ref()?);
         let sleeps = off.sum(|time| time.sleeps) as f64 / (off.window_ns / 1e9).max(1e-9);
-        let is_much = share >= KERNEL_SHARE_MIN && facts.seen.cpus_used() >= LOOKING_CPUS_MIN;
-        (is_much && sleeps >= SLEEPS_PER_S_MIN).then(|| Waste {
+        if sleeps < SLEEPS_PER_S_MIN || facts.seen.cpus_used() < LOOKING_CPUS_MIN {
+            return None;
+        }
+        let share = on.share_with(SLEEPS);
+        (share >= KERNEL_SHARE_MIN).then(|| Waste {
             summary: format!(
                 "{} of the CPU goes into sleeping for a moment and waking again, {sleeps:.0} times a second",
                 percent(share)

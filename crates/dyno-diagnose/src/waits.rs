@@ -521,7 +521,7 @@ impl<'o> OffCpu<'o> {
         (meet.map(|(_, time)| time.run).sum(), elsewhere.map(|(_, time)| time.run).sum())
     }
 
-    /// Waits at futexes that threads of the target ended for each other, and how many threads waited.
+    /// Waits at futexes and pipes that threads of the target ended for each other, and how many threads waited.
     pub(super) fn waits_for_others(&self) -> (u64, usize) {
         let waiters: BTreeSet<u32> = self.handed.keys().map(|(waiter, _)| *waiter).collect();
         (self.handed.values().map(|handed| handed.waits).sum(), waiters.len())

@@ -3,7 +3,7 @@
 //! to do (an open load, a limit that lets what was missed be fetched later), and in such windows it shows how fast it can
 //! work off what it has missed, which nobody waits for otherwise. Who is asked by as many clients as ever
 //! has no more of it than that. One that looks for work in a loop is never seen to wait: it does more in such windows than
-//! it did before the first pause. Work may lie between two of its own threads as well: those that waited for each other before
+//! it did before the first pause, unless the machine itself changes its pace as much. Work may lie between two of its own threads as well: those that waited for each other before
 //! the first pause, and no longer do, or never did, and now do. Pure.
 
 use dyno_measure::stats;
@@ -28,11 +28,20 @@ const HAND_OFFS_PER_SECOND: f64 = 1.0;
 const FAR_SIGMAS: f64 = 6.0;
 const FAST_MIN: usize = 3;
 const FAST_SHARE_MIN: f64 = 0.05;
+/// Share of windows that are fast, from which on all are.
+const ALWAYS_SHARE: f64 = 0.9;
+/// How often chance alone may let fast windows follow those in which less was done, and fewest windows that say so.
+const FOLLOWED_CHANCE_MAX: f64 = 0.02;
+const TURNS_MIN: usize = 8;
+/// How many windows before one are looked at: what was missed is made up for at once, or in a while.
+const LOOKS: [usize; 3] = [1, 2, 4];
+/// How many times as fast it is where what was missed is made up for within so many windows.
+const SOON_MADE_UP: f64 = 1.05;
 /// Fewer visits in a window say nothing of how often it waits.
 const VISITS_MIN: u64 = 5;
 
 /// How many times as fast it is since the first pause, from which on it may be working something off: machines drift by less.
-const FASTER_MIN: f64 = 1.015;
+const FASTER_MIN: f64 = 1.025;
 /// The same where there were fewer windows than this before the first pause: a program that warms up is slower at first.
 const FASTER_OF_FEW: f64 = 1.03;
 const BEFORE_FEW: usize = 6;
@@ -48,13 +57,26 @@ pub(super) enum Backlog {
     HandsOn([f64; 2]),
 }
 
+/// A window since the first pause, whether anything was done in it, and whether that was an order of chance.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Since<'w> {
+    pub(super) is_null: bool,
+    pub(super) is_of_round: bool,
+    pub(super) window: &'w Window,
+}
+
 /// Windows before the first pause against those without pauses since; `None` where they are alike, or too few.
 pub(super) fn backlog<'w>(
     before: impl Iterator<Item = &'w Window>,
-    since: impl Iterator<Item = &'w Window>,
+    since: impl Iterator<Item = Since<'w>>,
 ) -> Option<Backlog> {
-    let (before, since): (Vec<&Window>, Vec<&Window>) = (before.collect(), since.collect());
-    by_waits(&before, &since).or_else(|| by_pace(&before, &since)).or_else(|| by_hand_offs(&before, &since))
+    let before: Vec<&Window> = before.collect();
+    let mut since: Vec<Since<'_>> = since.collect();
+    since.sort_by_key(|one| one.window.first.at_ns);
+    let nulls: Vec<&Window> = since.iter().filter(|one| one.is_null).map(|one| one.window).collect();
+    by_waits(&before, &nulls)
+        .or_else(|| by_pace(&before, &nulls, &since))
+        .or_else(|| by_hand_offs(&before, &nulls))
 }
 
 /// Threads that waited for each other before the first pause and no longer do so between pauses have a queue between them that
@@ -70,7 +92,7 @@ fn by_hand_offs(before: &[&Window], since: &[&Window]) -> Option<Backlog> {
 
 /// What is faster than it was before it was disturbed works off what came in meanwhile, or has become another program: in all
 /// windows, or in those that follow long pauses.
-fn by_pace(before: &[&Window], since: &[&Window]) -> Option<Backlog> {
+fn by_pace(before: &[&Window], nulls: &[&Window], since: &[Since<'_>]) -> Option<Backlog> {
     // Where threads wait for each other work stands in queues of its own, which fill and empty again.
     let count = |of: fn(&Window) -> u64| before.iter().map(|window| of(window)).sum::<u64>() as f64;
     if 1e9 * count(|window| window.inner_wakes)
@@ -78,20 +100,105 @@ fn by_pace(before: &[&Window], since: &[&Window]) -> Option<Backlog> {
     {
         return None;
     }
-    let (before, since) = (periods_ns(&long(before, since)), periods_ns(since));
-    let (a, b) = (Mean::of(&before)?, Mean::of(&since)?);
+    let (before, periods) = (periods_ns(&long(before, nulls)), periods_ns(nulls));
+    let (a, b) = (Mean::of(&before)?, Mean::of(&periods)?);
     let sd = |mean: &Mean| mean.sd.max(PACE_SPREAD_MIN * mean.mean);
     let faster = if a.n < BEFORE_FEW { FASTER_OF_FEW } else { FASTER_MIN };
-    let all_are = a.mean >= faster * b.mean && pooled_chance(&a, &b, sd) < CHANCE_MAX;
+    let is_faster = a.mean >= faster * b.mean;
+    let all_are = is_faster && chance_of(&a, &b, pooled_variance(&a, &b, sd), 0.0) < CHANCE_MAX;
     let limit = (a.mean - FAR_SIGMAS * sd(&a)).min(a.mean / FASTER_MIN);
-    let fast: Vec<f64> = since.into_iter().filter(|period| *period < limit).collect();
+    let fast: Vec<f64> = periods.into_iter().filter(|period| *period < limit).collect();
     let some_are = fast.len() >= FAST_MIN && fast.len() as f64 >= FAST_SHARE_MIN * b.n as f64;
     let mean = match (all_are, some_are) {
         (true, _) => b.mean,
         (false, true) => stats::mean(&fast),
         (false, false) => return None,
     };
-    Some(Backlog::Pace([a.mean, mean].map(|period| 1e9 / period)))
+    // The machine may have changed its pace by as much: windows before the first pause lie beside each other, and share what
+    // those since then differ by.
+    let drift = (sd(&b).powi(2) - sd(&a).powi(2)).max(0.0);
+    let is_beyond_drift = is_faster && chance_of(&a, &b, pooled_variance(&a, &b, sd), drift) < CHANCE_MAX;
+    // Where visits come in batches windows may begin with one, or with none.
+    let usual_ns = stats::median(periods_ns(nulls)).max(a.mean);
+    let is_it = match followed(since, usual_ns, mean) {
+        Followed::Missed | Followed::Unknown => true,
+        Followed::Always => is_beyond_drift,
+        Followed::Nothing => usual_ns < SOON_MADE_UP * mean,
+    };
+    is_it.then_some(Backlog::Pace([a.mean, mean].map(|period| 1e9 / period)))
+}
+
+/// What windows without pauses that are fast have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Followed {
+    /// There was work left when they began, or less had been done in the one before.
+    Missed,
+    /// Nearly all of them are.
+    Always,
+    /// There are too few to tell.
+    Unknown,
+    /// Nothing of what was done to it: a machine, or a neighbour, that changes its pace by itself.
+    Nothing,
+}
+
+/// A window without pauses of a round: the time between two visits, and the mean of that in so many windows before it, whatever
+/// was done in them.
+struct Turn {
+    period_ns: f64,
+    before_ns: [f64; LOOKS.len()],
+}
+
+/// What fast windows follow, where visits come each `usual_ns`, and each `fast_ns` in fast ones. What was done before a window
+/// was a matter of chance; a machine that is slow for a while is so before it and in it.
+fn followed(since: &[Since<'_>], usual_ns: f64, fast_ns: f64) -> Followed {
+    let turns = turns(since);
+    let fast = turns.iter().filter(|turn| turn.period_ns < f64::midpoint(usual_ns, fast_ns)).count();
+    if fast as f64 >= ALWAYS_SHARE * turns.len() as f64 {
+        return Followed::Always;
+    }
+    let looks: Vec<bool> = (0..LOOKS.len()).filter_map(|look| are_faster_after(&turns, look)).collect();
+    match looks[..] {
+        [] => Followed::Unknown,
+        _ if looks.contains(&true) => Followed::Missed,
+        _ => Followed::Nothing,
+    }
+}
+
+fn turns(since: &[Since<'_>]) -> Vec<Turn> {
+    let mut turns = Vec::new();
+    let period_ns = |window: &Window| {
+        let elapsed_ns = window.last.at_ns.saturating_sub(window.first.at_ns) as f64;
+        (window.visits > 1 && elapsed_ns > 0.0).then(|| elapsed_ns / (window.visits - 1) as f64)
+    };
+    let seen: Vec<(&Since<'_>, f64)> =
+        since.iter().filter_map(|one| Some((one, period_ns(one.window)?))).collect();
+    for (at, (one, period_ns)) in seen.iter().enumerate() {
+        if one.is_null && one.is_of_round && counts(one.window) && at > 0 {
+            let before_ns = LOOKS.map(|many| {
+                let before = seen[at.saturating_sub(many)..at].iter().map(|(_, period)| *period);
+                stats::mean(&before.collect::<Vec<_>>())
+            });
+            turns.push(Turn { period_ns: *period_ns, before_ns });
+        }
+    }
+    turns
+}
+
+/// Whether windows are faster the less was done in those before, more than chance makes them (the test of a correlation); `None`
+/// with too few of them, or where as much was done before each.
+fn are_faster_after(turns: &[Turn], look: usize) -> Option<bool> {
+    let n = turns.len() as f64;
+    let periods: Vec<f64> = turns.iter().map(|turn| turn.period_ns).collect();
+    let befores: Vec<f64> = turns.iter().map(|turn| turn.before_ns[look]).collect();
+    let [of_period, of_before] = [&periods, &befores].map(|values| stats::deviation(values));
+    if turns.len() < TURNS_MIN || of_period <= 0.0 || of_before <= 0.0 {
+        return None;
+    }
+    let [period, before] = [&periods, &befores].map(|values| stats::mean(values));
+    let products = periods.iter().zip(&befores).map(|(a, b)| (a - period) * (b - before));
+    let correlation = products.sum::<f64>() / ((n - 1.0) * of_period * of_before);
+    let t = correlation * ((n - 2.0) / (1.0 - correlation.powi(2)).max(f64::EPSILON)).sqrt();
+    Some(t < 0.0 && chance(t, n - 2.0) * (LOOKS.len() as f64) < FOLLOWED_CHANCE_MAX)
 }
 
 /// Windows before the first pause that are as long as those since, if there are enough: the first ones, which find out how
@@ -103,13 +210,18 @@ fn long<'w>(before: &[&'w Window], since: &[&Window]) -> Vec<&'w Window> {
     if long.len() >= VALUES_MIN { long } else { before.to_vec() }
 }
 
-/// How often chance alone makes two means differ by as much, where windows since the first pause are as those before it: then
-/// all of them say how far windows differ, and not the few before it alone.
-fn pooled_chance(a: &Mean, b: &Mean, sd: impl Fn(&Mean) -> f64) -> f64 {
+/// How far windows differ, where those since the first pause are as those before it: then all of them say so, and not the few
+/// before it alone.
+fn pooled_variance(a: &Mean, b: &Mean, sd: impl Fn(&Mean) -> f64) -> f64 {
     let [of_a, of_b] = [a, b].map(|mean| mean.n as f64 - 1.0);
-    let variance = (of_a * sd(a).powi(2) + of_b * sd(b).powi(2)) / (of_a + of_b);
-    let error = (variance * (1.0 / a.n as f64 + 1.0 / b.n as f64)).sqrt();
-    chance((a.mean - b.mean) / error, of_a + of_b)
+    (of_a * sd(a).powi(2) + of_b * sd(b).powi(2)) / (of_a + of_b)
+}
+
+/// How often chance alone makes two means differ by as much; `shared` is the variance of what all windows of one have in
+/// common.
+fn chance_of(a: &Mean, b: &Mean, variance: f64, shared: f64) -> f64 {
+    let error = (shared + variance * (1.0 / a.n as f64 + 1.0 / b.n as f64)).sqrt();
+    chance((a.mean - b.mean) / error, (a.n + b.n) as f64 - 2.0)
 }
 
 /// Whether a window says how often visits come.
@@ -164,8 +276,14 @@ impl Waits {
 
 #[cfg(test)]
 mod tests {
+    use dyno_measure::Prng;
+
     use super::*;
     use crate::causal::rig::window::Moment;
+
+    fn alone(windows: &[Window]) -> impl Iterator<Item = Since<'_>> {
+        windows.iter().map(|window| Since { is_null: true, is_of_round: true, window })
+    }
 
     fn windows(waits: &[u64]) -> Vec<Window> {
         waits
@@ -183,7 +301,7 @@ mod tests {
     #[test]
     fn who_waited_for_work_before_the_pauses_and_no_longer_does_has_a_backlog() {
         let found = |before: &[u64], since: &[u64]| {
-            backlog(windows(before).iter(), windows(since).iter()).map(|one| {
+            backlog(windows(before).iter(), alone(&windows(since))).map(|one| {
                 let Backlog::Waits(waits) = one else { panic!("{one:?}") };
                 waits.map(|waits| (100.0 * waits).round())
             })
@@ -196,7 +314,7 @@ mod tests {
         assert_eq!(found(&[9, 10], &[0; 5]), None, "two windows are no measure");
         assert_eq!(found(&[9, 2, 12, 1], &[1, 4, 0, 9]), None, "they differ among themselves");
         let one = vec![Window { visits: 1, outer_wakes: 10, ..Window::default() }; 4];
-        assert_eq!(backlog(one.iter(), windows(&[0; 5]).iter()), None, "a visit is no measure");
+        assert_eq!(backlog(one.iter(), alone(&windows(&[0; 5]))), None, "a visit is no measure");
     }
 
     /// Planted faults: `by_hand_offs` left out; what is rarer alone counts; however rarely they waited.
@@ -211,7 +329,7 @@ mod tests {
             };
             plain.into_iter().zip(wakes).map(long).collect::<Vec<_>>()
         };
-        let found = |before: &[u64], since: &[u64]| backlog(windows(before).iter(), windows(since).iter());
+        let found = |before: &[u64], since: &[u64]| backlog(windows(before).iter(), alone(&windows(since)));
         assert_eq!(found(&[10; 6], &[0, 1, 0, 2, 0, 0, 0, 1]), Some(Backlog::HandsOn([1.0, 0.05])));
         assert!(matches!(found(&[0; 6], &[9, 10, 8, 10, 9, 10]), Some(Backlog::HandsOn(_))), "used up");
         assert_eq!(found(&[10; 6], &[9, 10, 10, 10, 9, 10]), None, "as ever");
@@ -233,7 +351,7 @@ mod tests {
             };
             periods.iter().map(one).collect()
         };
-        let found = |before: &[u64], since: &[u64]| backlog(windows(before).iter(), windows(since).iter());
+        let found = |before: &[u64], since: &[u64]| backlog(windows(before).iter(), alone(&windows(since)));
         let Some(Backlog::Pace([before, since])) = found(&[10_000; 8], &[9_000; 20]) else { panic!() };
         assert!((before - 1e5).abs() < 1.0 && (since - 1e9 / 9_000.0).abs() < 1.0, "{before} {since}");
         assert_eq!(found(&[10_000; 8], &[9_900; 20]), None, "a hundredth is drift");
@@ -243,11 +361,19 @@ mod tests {
         let short = |one: Window| Window { length_ns: 100_000, ..one };
         let first = windows(&[12_000, 8_000, 9_000]).into_iter().map(short);
         let before: Vec<Window> = first.chain(windows(&[10_000; 3])).collect();
-        assert!(backlog(before.iter(), windows(&[9_000; 20]).iter()).is_some(), "short ones say nothing");
-        let mut since = [10_000; 40];
-        since[..3].fill(9_000);
-        let Some(Backlog::Pace([_, faster])) = found(&[10_000; 8], &since) else { panic!() };
+        assert!(backlog(before.iter(), alone(&windows(&[9_000; 20]))).is_some(), "short ones say nothing");
+        // Some are fast: those after windows in which little was done, or for a while, whatever was done.
+        let paused = |rounds: &[[u64; 4]]| {
+            let since = windows(&rounds.concat());
+            let of_round = |(at, window)| Since { is_null: at % 4 != 0, is_of_round: true, window };
+            backlog(windows(&[10_000; 8]).iter(), since.iter().enumerate().map(of_round))
+        };
+        let Some(Backlog::Pace([_, faster])) = paused(&[[13_000, 9_000, 10_000, 10_000]; 8]) else {
+            panic!()
+        };
         assert!((faster - 1e9 / 9_000.0).abs() < 1.0, "after long pauses alone: {faster}");
+        let phases = [[[12_000, 9_000, 9_000, 9_000]; 4], [[13_000, 10_000, 10_000, 10_000]; 4]];
+        assert_eq!(paused(&phases.concat()), None, "for a while");
         assert_eq!(found(&[10_000; 8], &[&[9_000; 2][..], &[10_000; 30]].concat()), None, "two are chance");
         assert_eq!(
             found(&[10_000; 8], &[&[9_000; 3][..], &[10_000; 90]].concat()),
@@ -258,8 +384,57 @@ mod tests {
             windows(periods).into_iter().map(|one| Window { inner_wakes, ..one }).collect::<Vec<_>>()
         };
         let [queue, faster] = [with_queue(&[10_000; 8], 1), with_queue(&[9_000; 20], 1)];
-        assert_eq!(backlog(queue.iter(), faster.iter()), None, "a queue of its own");
+        assert_eq!(backlog(queue.iter(), alone(&faster)), None, "a queue of its own");
         let [fast, slow] = [[9_000, 10_500, 9_200, 10_300], [10_400, 9_400, 10_600, 9_300]];
         assert_eq!(found(&slow, &fast), None, "they differ among themselves");
+    }
+
+    /// Windows before the first pause, and thirty rounds of five since, of which two are without pauses, on a machine that by
+    /// itself is now as fast and now slower by `step`, each for some seconds, or whose pace wanders by it.
+    fn on_its_own(rng: &mut Prng, step: f64, seconds: f64, wanders: bool) -> [Vec<(bool, Window)>; 2] {
+        let (mut at, mut pace) = (0.0, if wanders { rng.normal() } else { f64::from(u8::from(rng.coin())) });
+        let mut window = |rng: &mut Prng, paused: f64| {
+            let kept = (-0.28 / seconds).exp();
+            at += 0.28;
+            if wanders {
+                pace = kept * pace + (1.0 - kept * kept).sqrt() * rng.normal();
+            } else if rng.unit() < (1.0 - kept * kept) / 2.0 {
+                pace = 1.0 - pace;
+            }
+            let period = 1e6 * (1.0 + step * pace + 0.003 * rng.normal()) / (1.0 - paused);
+            let first = Moment { at_ns: (1e9 * at) as u64, inserted_ns: 0 };
+            let last = Moment { at_ns: first.at_ns + 250_000_000, inserted_ns: (paused * 2.5e8) as u64 };
+            let visits = (2.5e8 / period) as u64;
+            (paused == 0.0, Window { visits, length_ns: 250_000_000, first, last, ..Window::default() })
+        };
+        let before = (0..8).map(|_| window(rng, 0.0)).collect();
+        let mut since = Vec::new();
+        for _ in 0..30 {
+            let mut round = [0.0, 0.0, 0.05, 0.12, 0.25];
+            rng.shuffle(&mut round);
+            since.extend(round.map(|paused| window(rng, paused)));
+        }
+        [before, since]
+    }
+
+    /// Where it changes by less than what is made up for soon (`SOON_MADE_UP`) a backlog is not told from it, and a third of such
+    /// machines are refused. Planted faults: what fast windows follow is not asked (`followed` that is always `Missed`): 45 in 100
+    /// of the second; machines that drift by two in a hundred are none (`FASTER_MIN` of 1.01).
+    #[test]
+    fn a_machine_that_changes_its_own_pace_is_no_backlog() {
+        let mut rng = Prng::new(11);
+        for (step, seconds, wanders, most) in [(0.01, 5.0, true, 45), (0.1, 10.0, false, 9)] {
+            let is_found = |rng: &mut Prng| {
+                let [before, since] = on_its_own(rng, step, seconds, wanders);
+                let since = since.iter().map(|(is_null, window)| Since {
+                    is_null: *is_null,
+                    is_of_round: true,
+                    window,
+                });
+                backlog(before.iter().map(|(_, window)| window), since).is_some()
+            };
+            let found = (0..300).filter(|_| is_found(&mut rng)).count();
+            assert!(found <= most, "{found} of 300: {step} for {seconds} s");
+        }
     }
 }

@@ -69,6 +69,8 @@ pub(super) struct Control {
     /// The rig has no such windows.
     is_unable: bool,
     spent_ns: u64,
+    /// Windows with pauses.
+    pub(super) paused: Vec<Window>,
 }
 
 /// Pairs with pauses of one size.
@@ -187,7 +189,8 @@ impl Control {
         if found.is_real && found.artefact > 0.0 {
             self.tries_both = true;
         } else if found.interval[1] > OPEN {
-            *self = Control { is_small: true, ..Control::default() };
+            let paused = std::mem::take(&mut self.paused);
+            *self = Control { is_small: true, paused, ..Control::default() };
         }
     }
 
@@ -213,6 +216,7 @@ impl Control {
             self.sizes[size].add(null, alike, metric);
         }
         nulls.extend(null);
+        self.paused.extend(alike);
         self.look_closer();
         Ok(())
     }

@@ -10,7 +10,7 @@ use dyno_measure::Prng;
 use dyno_record::causal::{SlowedAt, Treatment as OfSite};
 
 use super::asked::{Asked, RoundEvent};
-use super::backlog::{Backlog, backlog};
+use super::backlog::{Backlog, Since, backlog};
 use super::carryover::{Carryover, carryover, drift, recovered_after};
 use super::control::Control;
 use super::hand_off;
@@ -163,7 +163,7 @@ impl<'a> Experiment<'a> {
         Outcome {
             throttled: self.rig.throttled().unwrap_or(0).saturating_sub(self.throttled_before),
             hidden_percent: self.hidden_percent().unwrap_or(0.0),
-            backlog: backlog(self.nulls[..self.paused_from].iter(), self.since_pauses()),
+            backlog: backlog(self.nulls[..self.paused_from].iter(), self.since_first_pause()),
             spinning_percent: self.rig.spinning_percent(),
             asked: self.asked,
             sampling: Sampling::of(self.rig, self.asked.cpus),
@@ -286,9 +286,16 @@ impl<'a> Experiment<'a> {
         waits >= OUTER_WAKES_PER_VISIT * count(|window| window.visits) || per_second >= OUTER_WAKES_PER_SECOND
     }
 
-    /// Windows without delays since the first pause.
-    fn since_pauses(&self) -> impl Iterator<Item = &Window> {
-        self.nulls[self.paused_from..].iter().chain(self.nulls_of_sites())
+    /// All windows since the first pause, whatever was done in them.
+    fn since_first_pause(&self) -> impl Iterator<Item = Since<'_>> {
+        let of_sites = self.sites.iter().flat_map(|site| &site.measured).map(|one| {
+            let is_replaced = one.excluded.is_some_and(Excluded::is_replaced);
+            Since { is_null: one.is_null() && !is_replaced, is_of_round: true, window: &one.window }
+        });
+        let apart = |is_null| move |window| Since { is_null, is_of_round: false, window };
+        let nulls = self.nulls[self.paused_from..].iter().map(apart(true));
+        let alike = self.control.paused.iter().map(apart(false));
+        nulls.chain(alike).chain(of_sites)
     }
 
     fn nulls_of_sites(&self) -> impl Iterator<Item = &Window> {

@@ -149,7 +149,7 @@ fn search(facts: &Facts<'_>) -> Option<Draft> {
 }
 
 /// Why rules that know functions by name do not answer.
-const NO_NAMES: &str = "names: most of the CPU time lies in code that has none, stripped or compiled at run time \
+pub(super) const NO_NAMES: &str = "names: most of the CPU time lies in code that has none, stripped or compiled at run time \
                         (dyno profile says how to get them)";
 
 /// malloc and free take the CPU.

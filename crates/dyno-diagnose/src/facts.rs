@@ -15,6 +15,7 @@ use super::draft::Outcome;
 use super::frames::{crowd, leaf_first, own_place, place};
 use super::goroutines::AtMutexes;
 use super::names;
+use super::set_up;
 use super::waits::OffCpu;
 
 /// What rules about locks and pools need of a Go program.
@@ -33,6 +34,8 @@ pub(super) enum Cost {
     AllocatorLock,
     Format,
     Copy,
+    /// What could be kept is made.
+    SetUp,
     /// Stacks of goroutines are made larger.
     StackGrowth,
     /// Taking and giving back locks, in user code.
@@ -523,6 +526,7 @@ impl Cost {
                 | Cost::AllocatorLock
                 | Cost::Format
                 | Cost::Copy
+                | Cost::SetUp
                 | Cost::StackGrowth
                 | Cost::UserLock
         )
@@ -545,6 +549,9 @@ fn cost(frames: &[&Frame]) -> Cost {
     }
     match () {
         () if user(names::STACK_GROWTH) => Cost::StackGrowth,
+        () if frames.iter().any(|frame| frame.origin == Origin::User && set_up::is(&frame.name)) => {
+            Cost::SetUp
+        }
         () if formats(frames) => Cost::Format,
         () if user(names::ALLOCATOR) => Cost::Allocation,
         () if near(names::COPY) => Cost::Copy,

@@ -35,6 +35,7 @@ mod one_call;
 mod pool;
 #[cfg(test)]
 mod scene;
+mod set_up;
 mod shortened;
 mod spin;
 mod system_calls;
@@ -71,7 +72,7 @@ struct Rule {
 }
 
 /// From others' doings, over waiting for the world and for each other, to what the program's own code does with its CPU.
-const RULES: [Rule; 23] = [
+const RULES: [Rule; 24] = [
     rule(Class::GeneratorLimited, 0, limits::generator_limited),
     rule(Class::Throttled, 0, limits::throttled),
     rule(Class::SyncIo, 1, blocking::sync_io),
@@ -85,6 +86,7 @@ const RULES: [Rule; 23] = [
     rule(Class::PageFaults, 4, memory::page_faults),
     rule(Class::TlbReach, 4, memory::tlb_reach),
     rule(Class::CacheMissesSuspected, 4, memory::cache_misses),
+    rule(Class::RepeatedSetup, 4, set_up::repeated_setup),
     rule(Class::Formatting, 4, cpu::formatting),
     rule(Class::AllocationChurn, 4, cpu::allocation_churn),
     rule(Class::Copying, 4, cpu::copying),
@@ -227,8 +229,8 @@ fn rivals(class: Class) -> &'static [Class] {
     use Class::{
         AllocationChurn, AllocatorContention, CacheMissesSuspected, Copying, DelayedAck,
         FalseSharingSuspected, FilteredSyscalls, Formatting, GeneratorLimited, KernelNetwork, LockContention,
-        NoisyNeighbor, PacketTap, PageFaults, PoolLimit, SingleThreadLimit, Spinning, SyncIo, SyscallHeavy,
-        Throttled, TlbReach, UserHotSpot, WrongCore,
+        NoisyNeighbor, PacketTap, PageFaults, PoolLimit, RepeatedSetup, SingleThreadLimit, Spinning, SyncIo,
+        SyscallHeavy, Throttled, TlbReach, UserHotSpot, WrongCore,
     };
     match class {
         // The CPU is not full: something is waited for.
@@ -255,7 +257,7 @@ fn rivals(class: Class) -> &'static [Class] {
             NoisyNeighbor,
         ],
         // The CPU is full with one kind of work.
-        AllocationChurn | Copying | Formatting => {
+        AllocationChurn | Copying | Formatting | RepeatedSetup => {
             &[AllocatorContention, PageFaults, Copying, Formatting, AllocationChurn, SyscallHeavy, Spinning]
         }
         SyscallHeavy | KernelNetwork | FilteredSyscalls | PacketTap | WrongCore => {

@@ -827,8 +827,24 @@ fn primitive(frames: &[&Frame]) -> Option<LockKind> {
 }
 
 /// Frames that a wait may lie beneath: libraries without names, and run-times' own code.
-const BENEATH: &[&str] =
-    &["0x*", "std::*", "core::*", "<*", "alloc::*", "runtime.*", "internal/*", "syscall*", "sync.*", "[*"];
+const BENEATH: &[&str] = &[
+    "0x*",
+    "std::*",
+    "core::*",
+    "<*",
+    "alloc::*",
+    "runtime.*",
+    "internal/*",
+    "syscall*",
+    "sync.*",
+    "[*",
+    "java.*",
+    "jdk.*",
+    "sun.*",
+    "Interpreter*",
+    "StubRoutines*",
+    "*adapters",
+];
 
 /// `take_gil` and its like; a build without its name is known by who calls it: nothing else waits with a time limit there.
 fn is_interpreter_lock(frames: &[&Frame]) -> bool {

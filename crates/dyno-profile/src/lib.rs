@@ -17,6 +17,7 @@ mod error;
 #[cfg(test)]
 #[cfg(target_arch = "x86_64")]
 mod golden;
+mod hotspot;
 mod image;
 mod sample;
 mod stack;

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use dyno_sys::Pid;
 
+use crate::hotspot;
 use crate::image::elf::{Elf, Source};
 use crate::image::spaces::{AddressSpaces, Place};
 use crate::image::{Image, ImageId, Images, Kind, hex};
@@ -39,6 +40,8 @@ const DEBUG_ROOT: &str = "/usr/lib/debug";
 pub struct Symbols {
     files: HashMap<ImageId, FileSymbols>,
     jits: HashMap<Pid, JitSymbols>,
+    /// What Java virtual machines had compiled when they were last there.
+    compiled: HashMap<Pid, Vec<hotspot::Function>>,
     kernel: Option<KernelSymbols>,
     notes: Vec<String>,
 }
@@ -54,6 +57,11 @@ impl Symbols {
     /// No names yet: each is read when it is first asked for.
     pub fn new() -> Symbols {
         Symbols::default()
+    }
+
+    /// The same, knowing what Java virtual machines have compiled that may be gone.
+    pub(crate) fn knowing(compiled: HashMap<Pid, Vec<hotspot::Function>>) -> Symbols {
+        Symbols { compiled, ..Symbols::default() }
     }
 
     /// Of a kernel whose /proc/kallsyms would read so.
@@ -74,7 +82,8 @@ impl Symbols {
     pub fn functions(&mut self, images: &Images, place: Place) -> Vec<Function> {
         let image = images.get(place.image);
         if let Kind::Jit(pid) = image.kind() {
-            let map = self.jits.entry(*pid).or_insert_with(|| JitSymbols::read(*pid));
+            let Symbols { jits, compiled, .. } = self;
+            let map = jits.entry(*pid).or_insert_with(|| JitSymbols::read(*pid, compiled.remove(pid)));
             return vec![map.find(place.address).map_or_else(|| unnamed(place.address), named)];
         }
         let Symbols { files, notes, .. } = self;

@@ -11,11 +11,13 @@ mod made;
 mod walked;
 
 use std::cell::Cell;
+use std::collections::HashMap;
 
 use dyno_sys::Pid;
 use dyno_sys::perf::UserRegs;
 use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, UnwindRegsNative, Unwinder as _};
 
+use crate::hotspot::Function;
 use crate::image::UnwoundBy;
 use crate::image::spaces::AddressSpaces;
 use checked::Checks;
@@ -52,6 +54,11 @@ impl Unwinder {
         self.far.forget_process(pid);
         self.made.forget_process(pid);
         self.checks.forget_process(pid);
+    }
+
+    /// What was compiled in each Java virtual machine that was seen, also in those that are gone.
+    pub(crate) fn compiled(&mut self) -> HashMap<Pid, Vec<Function>> {
+        self.made.functions()
     }
 
     /// The stack of a thread with these registers, whose stack from the stack pointer upwards is `stack`. `chain` is
@@ -192,8 +199,10 @@ impl Walk {
             }
             self.frames.push(frame);
             place.set(self.frames.len());
+            let is_leaf = self.frames.len() == 1;
             let in_made = spaces.is_made(pid, frame.address_for_lookup());
-            let by_code = in_made.then(|| made.step(pid, frame.address(), &mut moving, &mut read)).flatten();
+            let by_code =
+                in_made.then(|| made.step(pid, (frame.address(), is_leaf), &mut moving, &mut read)).flatten();
             let found = by_code.map_or_else(
                 || rules.unwind_frame(frame, &mut moving, cache, &mut read),
                 |word| Ok(Some(word)),

@@ -6,7 +6,7 @@
 mod watching;
 
 use std::collections::HashSet;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -272,4 +272,48 @@ fn nothing_is_left_open_when_it_is_over() {
     drop(watched(Target::Process(busy.pid()), Duration::from_millis(50)));
     // Other tests of this process may hold events of their own for a while.
     until("events are closed", || open() == 0);
+}
+
+/// Calls itself, so that no compiler folds all of it into `main`.
+const JAVA: &str = "public class Main {
+    static long fold(long value, int depth) {
+        for (int i = 0; i < 200; i++)
+            value = value * 31 + i;
+        return depth == 0 ? value : fold(value, depth - 1) ^ depth;
+    }
+    public static void main(String[] words) {
+        long sum = 0;
+        for (long begun = System.nanoTime(), told = 0; ; ) {
+            sum += fold(sum, 20);
+            if (told == 0 && System.nanoTime() - begun > 1_000_000_000L) {
+                System.out.println(\"ready\");
+                told = 1;
+            }
+        }
+    }
+}";
+
+/// Planted faults: frames are a word larger than they are (`frame_bytes + 8`), and no stack has its root; the class of a method is
+/// looked for where its name is.
+#[test]
+fn a_java_programs_methods_have_names_and_callers_without_an_option() {
+    let folder = std::env::temp_dir().join(format!("dyno-java-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("Main.java"), JAVA).unwrap();
+    let compiled = Command::new("javac").arg("Main.java").current_dir(&folder).status().unwrap();
+    assert!(compiled.success());
+    let mut java = Running(
+        Command::new("java").arg("Main").current_dir(&folder).stdout(Stdio::piped()).spawn().unwrap(),
+    );
+    let mut ready = [0; 5];
+    java.0.stdout.take().unwrap().read_exact(&mut ready).unwrap();
+    let profile = watched(Target::Process(java.pid()), Duration::from_millis(700));
+    std::fs::remove_dir_all(&folder).unwrap();
+    let Some(profile) = profile else { return };
+    let with = |name: &str| {
+        let has = |stack: &&Stack| stack.frames.iter().any(|at| profile.frames[*at as usize].name == name);
+        profile.stacks.iter().filter(has).map(|stack| stack.weight_ns).sum::<u64>() as f64
+    };
+    let shares = ["Main.fold", "Main.main", "JavaMain"].map(|name| with(name) / profile.total_ns() as f64);
+    assert!(shares.iter().all(|share| *share > 0.8), "{shares:?} {:?}", profile.sampling);
 }

@@ -28,6 +28,8 @@ pub enum Class {
     Copying,
     /// printf, iostream, to_string take the CPU.
     Formatting,
+    /// What could be kept is made anew each time.
+    RepeatedSetup,
     /// Many system calls for little work.
     SyscallHeavy,
     /// Pages are made or read all the time.
@@ -127,7 +129,7 @@ pub struct Finding {
 
 impl Class {
     /// Every class there is, in the order of this file.
-    pub const ALL: [Class; 23] = [
+    pub const ALL: [Class; 24] = [
         Class::SyncIo,
         Class::DelayedAck,
         Class::LockContention,
@@ -136,6 +138,7 @@ impl Class {
         Class::AllocationChurn,
         Class::Copying,
         Class::Formatting,
+        Class::RepeatedSetup,
         Class::SyscallHeavy,
         Class::PageFaults,
         Class::TlbReach,
@@ -165,6 +168,7 @@ impl Class {
             Class::AllocationChurn => "allocation_churn",
             Class::Copying => "copying",
             Class::Formatting => "formatting",
+            Class::RepeatedSetup => "repeated_setup",
             Class::SyscallHeavy => "syscall_heavy",
             Class::PageFaults => "page_faults",
             Class::TlbReach => "tlb_reach",

@@ -17,7 +17,7 @@ use verdict::{interrupt, until_verdict};
 const DYNO: &str = env!("CARGO_BIN_EXE_dyno");
 
 /// Enough for two sides of one rung, built and trained, beside a neighbour that has half of the machine.
-const TIME: &str = "12s";
+const TIME: &str = "24s";
 /// The same where each answer waits for the disk.
 const TIME_AT_DISK: &str = "20s";
 /// The same where server and load, with all connections that there are, share two CPUs with the neighbour.

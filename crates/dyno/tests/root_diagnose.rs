@@ -127,6 +127,7 @@ named_first! {
     stacks_that_grow_for_each_task_churn: "stack-growth";
     messages_that_are_copied_whole_are_copying: "message-copies";
     numbers_through_streams_are_formatting: "formatting";
+    an_expression_compiled_for_each_line_is_set_up_again: "pattern-per-line";
     a_byte_for_each_call_is_heavy_on_calls: "byte-per-call";
     a_buffer_for_each_request_faults: "buffer-per-request";
     a_table_in_small_pages_is_beyond_the_tlb: "page-walk";

@@ -52,6 +52,7 @@ const SHELF: &[Shelved] = shelf! {
     "stack-growth": "main.go" + "harness.go";
     "message-copies": "main.rs" + "harness.rs";
     "formatting": "main.cpp" + "harness.h";
+    "pattern-per-line": "main.c" + "harness.h";
     "byte-per-call": "main.c" + "harness.h";
     "buffer-per-request": "main.c" + "harness.h";
     "page-walk": "main.c" + "harness.h";
@@ -141,6 +142,7 @@ mod tests {
             Class::AllocationChurn,
             Class::Copying,
             Class::Formatting,
+            Class::RepeatedSetup,
             Class::SyscallHeavy,
             Class::PageFaults,
             Class::TlbReach,

@@ -8,16 +8,11 @@ use std::collections::BTreeSet;
 
 use dyno_sys::proc::Memory;
 use iced_x86::{Decoder, DecoderOptions};
-use object::LittleEndian;
-use object::elf::Sym64;
-use object::read::elf::Sym as _;
 
 use super::record::{GOROUTINES_MAX, RECORD_BYTES, layout, number, word};
 use crate::image::elf::Elf;
 use crate::symbol::GoFunctions;
 
-/// Tables of names larger than this are not read.
-const TABLE_BYTES_MAX: u64 = 256 << 20;
 /// Reasons that a run-time may know; there are some forty.
 const REASONS_MAX: usize = 64;
 /// Bytes of the longest reason, with room.
@@ -47,31 +42,13 @@ pub(super) struct Place {
 /// # Errors
 /// Why that is not known.
 pub(super) fn find(elf: &Elf, memory: &Memory, bias: u64) -> Result<Place, &'static str> {
-    if let Some([list, reasons]) = addresses(elf, &["runtime.allgs", "runtime.waitReasonStrings"]) {
+    let symbol = |name: &str| elf.defined(".symtab", name);
+    if let (Some(list), Some(reasons)) = (symbol("runtime.allgs"), symbol("runtime.waitReasonStrings")) {
         let reasons = reasons_at(memory, reasons.wrapping_add(bias));
         return Ok(Place { list: list.wrapping_add(bias), reasons });
     }
     by_code(elf, memory, bias)
         .ok_or("its table of symbols is stripped, and its code does not show where they are")
-}
-
-/// The addresses of these symbols in the file, if it has them all.
-fn addresses(elf: &Elf, wanted: &[&str; 2]) -> Option<[u64; 2]> {
-    let header = elf.header(".symtab")?;
-    let names = elf.contents(elf.linked(header)?, TABLE_BYTES_MAX).ok()?;
-    let raw = elf.contents(header, TABLE_BYTES_MAX).ok()?;
-    let count = raw.len() / size_of::<Sym64<LittleEndian>>();
-    let (all, _) = object::pod::slice_from_bytes::<Sym64<LittleEndian>>(&raw, count).ok()?;
-    let mut found = [None; 2];
-    for symbol in all {
-        let text = names.get(symbol.st_name(LittleEndian) as usize..).unwrap_or_default();
-        for (at, name) in wanted.iter().enumerate() {
-            if text.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0)) {
-                found[at] = Some(symbol.st_value(LittleEndian));
-            }
-        }
-    }
-    Some([found[0]?, found[1]?])
 }
 
 /// The same without symbols.

@@ -16,8 +16,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use object::LittleEndian;
-use object::elf::{self, CompressionHeader64, FileHeader64, ProgramHeader64, SectionHeader64};
-use object::read::elf::{FileHeader as _, NoteIterator, SectionHeader as _};
+use object::elf::{self, CompressionHeader64, FileHeader64, ProgramHeader64, SectionHeader64, Sym64};
+use object::read::elf::{FileHeader as _, NoteIterator, SectionHeader as _, Sym as _};
 use object::read::{ReadCache, ReadRef, StringTable};
 
 use checksum::checked;
@@ -36,6 +36,8 @@ const SECTION_NAMES_BYTES_MAX: u64 = 4 << 20;
 const UNWIND_BYTES_MAX: u64 = 256 << 20;
 /// Notes, and the name of a debug file: some hundred bytes.
 const NOTES_BYTES_MAX: u64 = 64 << 10;
+/// Tables of symbols larger than this are not read.
+const TABLE_BYTES_MAX: u64 = 256 << 20;
 /// A build-id: 20 bytes are usual (SHA-1), 64 are the longest digest in use.
 const BUILD_ID_BYTES_MAX: usize = 64;
 /// What comes of a compressed section, as a multiple of it. Debug information is a fifth to a tenth of itself when it is
@@ -162,6 +164,20 @@ impl Elf {
     /// Whether Go's linker made it: such code keeps frame pointers.
     pub(crate) fn is_go(&self) -> bool {
         self.header(".gopclntab").is_some() || self.header(".note.go.buildid").is_some()
+    }
+
+    /// The address of a symbol of one of its tables (`.symtab`, `.dynsym`).
+    pub(crate) fn defined(&self, table: &str, name: &str) -> Option<u64> {
+        let header = self.header(table)?;
+        let names = self.contents(self.linked(header)?, TABLE_BYTES_MAX).ok()?;
+        let raw = self.contents(header, TABLE_BYTES_MAX).ok()?;
+        let count = raw.len() / size_of::<Sym64<LittleEndian>>();
+        let (all, _) = object::pod::slice_from_bytes::<Sym64<LittleEndian>>(&raw, count).ok()?;
+        let is_it = |symbol: &&Sym64<LittleEndian>| {
+            let text = names.get(symbol.st_name(ENDIAN) as usize..).unwrap_or_default();
+            text.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
+        };
+        all.iter().find(is_it).map(|symbol| symbol.st_value(ENDIAN))
     }
 
     /// Whether it asks for a dynamic loader.

@@ -59,6 +59,18 @@ pub(crate) fn program(pid: Pid) -> Option<(Rc<Elf>, u64)> {
     let path = std::fs::read_link(format!("{}/exe", proc::folder(pid))).ok()?;
     let mappings = proc::mappings(pid).ok()?;
     let own = mappings.iter().find(|one| one.executable && path.as_os_str() == one.path.as_str())?;
+    of_mapping(pid, own)
+}
+
+/// A library that a process has mapped, by the name of its file, and what is added to its addresses there.
+pub(crate) fn library(pid: Pid, file: &str) -> Option<(Rc<Elf>, u64)> {
+    let mappings = proc::mappings(pid).ok()?;
+    let is_it = |path: &str| path.rsplit('/').next() == Some(file);
+    let own = mappings.iter().find(|one| one.executable && is_it(&one.path))?;
+    of_mapping(pid, own)
+}
+
+fn of_mapping(pid: Pid, own: &Mapping) -> Option<(Rc<Elf>, u64)> {
     let mut spaces = AddressSpaces::new();
     let place = spaces.locate(pid, own.start)?;
     let elf = Rc::clone(spaces.images().get(place.image).elf()?);

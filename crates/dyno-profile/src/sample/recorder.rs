@@ -131,7 +131,8 @@ impl Recorder {
         let percent = |ns: u64| 100.0 * ns as f64 / wall_ns.max(1) as f64;
         profile.overhead = Overhead { profiler_percent: percent(own_cpu_ns() - cpu_ns), hook_percent: None };
         profile.cut_short = self.cut_short(end, profile.duration_s);
-        self.finish(&mut profile, Symbols::new());
+        let symbols = Symbols::knowing(self.watched.unwinder.compiled());
+        self.finish(&mut profile, symbols);
         Ok(profile)
     }
 

@@ -1,5 +1,5 @@
 //! Names of code that a program made while it ran, as it wrote them down itself: `/tmp/perf-PID.map`, one line per
-//! function (`START SIZE name`, hexadecimal).
+//! function (`START SIZE name`, hexadecimal); or, of Java, as its virtual machine keeps them in its memory.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 
 use dyno_sys::{Pid, proc};
 
+use crate::hotspot::{Function, HotSpot};
 use crate::image::elf::Source;
 
 /// A map beyond this would take longer to read than the profile took; the largest Java servers write some 30 MB.
@@ -25,13 +26,19 @@ impl JitSymbols {
     /// Reads the map of a process, also of one in a container; empty when it wrote none.
     ///
     /// Like perf, a map is believed only if the process's own user or root wrote it: /tmp is everybody's.
-    pub(crate) fn read(pid: Pid) -> JitSymbols {
+    ///
+    /// `compiled` is what a Java virtual machine had compiled when it was seen; it is asked here where nobody has seen it.
+    pub(crate) fn read(pid: Pid, compiled: Option<Vec<Function>>) -> JitSymbols {
         let inner = proc::innermost_pid(pid).unwrap_or(pid);
         let places =
             [format!("{}/root/tmp/perf-{inner}.map", proc::folder(pid)), format!("/tmp/perf-{pid}.map")];
         let owner = fs::metadata(format!("/proc/{pid}")).map(|folder| folder.uid()).ok();
         let raw = places.iter().find_map(|path| believed(path, owner)).unwrap_or_default();
-        JitSymbols::parse(&String::from_utf8_lossy(&raw))
+        let mut symbols = JitSymbols::parse(&String::from_utf8_lossy(&raw));
+        // A Java virtual machine writes none by itself, and its memory knows better than one that it wrote once.
+        let compiled = compiled.or_else(|| Some(HotSpot::of(pid)?.functions())).unwrap_or_default();
+        compiled.into_iter().for_each(|(start, size, name)| symbols.add(start, size, name));
+        symbols
     }
 
     fn parse(text: &str) -> JitSymbols {

@@ -11,6 +11,8 @@ use std::os::unix::fs::FileExt;
 use dyno_sys::{Pid, proc};
 use framehop::UnwindRegsNative;
 
+use crate::hotspot::{Caller, Function, HotSpot};
+
 /// So much code is read behind an address: the way out of a trampoline takes ten bytes, the end of a function thirty.
 const CODE_BYTES: usize = 64;
 /// Ways that are remembered; then they are all forgotten.
@@ -20,6 +22,10 @@ const WAYS_MAX: usize = 1 << 16;
 #[derive(Default)]
 pub(super) struct Made {
     ways: HashMap<(Pid, u64), Option<Way>>,
+    /// Java virtual machines.
+    machines: HashMap<Pid, Option<HotSpot>>,
+    /// What those had compiled that are gone.
+    gone: HashMap<Pid, Vec<Function>>,
 }
 
 /// Where the return address and the caller's frame pointer lie.
@@ -52,10 +58,18 @@ impl Made {
     pub(super) fn step(
         &mut self,
         pid: Pid,
-        address: u64,
+        (address, is_leaf): (u64, bool),
         regs: &mut UnwindRegsNative,
         read: &mut impl FnMut(u64) -> Result<u64, ()>,
     ) -> Option<u64> {
+        let machine = self.machines.entry(pid).or_insert_with(|| HotSpot::of(pid));
+        if let Some(machine) = machine.as_mut().filter(|_| cfg!(target_arch = "x86_64")) {
+            let found = machine.caller((address, is_leaf), (regs.sp(), frame_pointer(regs)), read);
+            if let Some(Caller { returns_to, sp, frame }) = found {
+                *regs = registers(returns_to, sp, frame);
+                return Some(returns_to);
+            }
+        }
         if self.ways.len() >= WAYS_MAX {
             self.ways.clear();
         }
@@ -73,9 +87,21 @@ impl Made {
         Some(returns_to)
     }
 
+    /// What was compiled in each Java virtual machine that was seen.
+    pub(super) fn functions(&mut self) -> HashMap<Pid, Vec<Function>> {
+        let mut all = std::mem::take(&mut self.gone);
+        let here =
+            self.machines.iter_mut().filter_map(|(pid, machine)| Some((*pid, machine.as_mut()?.functions())));
+        all.extend(here);
+        all
+    }
+
     /// A process ended, or runs another program.
     pub(super) fn forget_process(&mut self, pid: Pid) {
         self.ways.retain(|(of, _), _| *of != pid);
+        if let Some(mut machine) = self.machines.remove(&pid).flatten() {
+            self.gone.insert(pid, machine.functions());
+        }
     }
 }
 
@@ -238,11 +264,11 @@ mod tests {
         let way = Way { returns_to: frame(8), frame: Some(frame(0)), taken: 8 };
         made.ways.insert((1, 0x100), Some(way));
         let mut regs = UnwindRegsNative::new(0x100, 0x9000, 0x8000);
-        assert_eq!(made.step(1, 0x100, &mut regs, &mut |_| Ok(7)), None);
+        assert_eq!(made.step(1, (0x100, true), &mut regs, &mut |_| Ok(7)), None);
         assert_eq!((regs.sp(), regs.bp()), (0x9000, 0x8000), "as it was");
         regs.set_bp(0x9010);
-        assert_eq!(made.step(1, 0x100, &mut regs, &mut |at| Ok(at + 1)), Some(0x9019));
+        assert_eq!(made.step(1, (0x100, true), &mut regs, &mut |at| Ok(at + 1)), Some(0x9019));
         assert_eq!((regs.sp(), regs.bp()), (0x9020, 0x9011));
-        assert_eq!(made.step(1, 0x100, &mut regs, &mut |_| Err(())), None);
+        assert_eq!(made.step(1, (0x100, true), &mut regs, &mut |_| Err(())), None);
     }
 }

@@ -229,10 +229,19 @@ fn counts(window: &Window) -> bool {
     window.visits >= VISITS_MIN && excluded(window).is_none()
 }
 
-/// Between two visits, in windows that count.
+/// Between two visits, in windows that count, without the time that others took: a neighbour who was there before the first pause
+/// and is gone since makes nothing faster.
 fn periods_ns(windows: &[&Window]) -> Vec<f64> {
     let counted = windows.iter().filter(|window| counts(window));
-    counted.filter_map(|window| Effective::of(window)).map(|one| one.period_ns).collect()
+    counted.filter_map(|window| Some(Effective::of(window)?.period_ns * left_to_it(window))).collect()
+}
+
+/// Part of the time that a target had which wanted to run all the time.
+fn left_to_it(window: &Window) -> f64 {
+    let wanted = (window.target_cpu_ns + window.queued_ns) as f64;
+    let queued = if wanted > 0.0 { window.queued_ns as f64 / wanted } else { 0.0 };
+    let stolen = window.steal_ns as f64 / window.length_ns.max(1) as f64;
+    (1.0 - queued) * (1.0 - stolen.min(1.0))
 }
 
 fn by_waits(before: &[&Window], since: &[&Window]) -> Option<Backlog> {
@@ -337,7 +346,7 @@ mod tests {
         assert_eq!(found(&[10, 2, 9, 0, 8, 1], &[4, 9, 0, 1, 10, 0]), None, "they differ among themselves");
     }
 
-    /// Planted faults: no `FASTER_MIN`; slower is taken for faster; what drifts is taken for certain; the few windows before the
+    /// Planted faults: no `FASTER_MIN`; slower is taken for faster; what others took is not asked (`left_to_it` of one); what drifts is taken for certain; the few windows before the
     /// first pause alone say how far windows differ; short ones count (`long` that takes all).
     #[test]
     fn who_is_faster_than_before_the_first_pause_works_something_off() {
@@ -383,6 +392,10 @@ mod tests {
         let with_queue = |periods: &[u64], inner_wakes| {
             windows(periods).into_iter().map(|one| Window { inner_wakes, ..one }).collect::<Vec<_>>()
         };
+        // Others took a tenth of the CPUs before the first pause.
+        let taken = |one: Window| Window { target_cpu_ns: 900_000, queued_ns: 100_000, ..one };
+        let slow: Vec<Window> = windows(&[10_000; 8]).into_iter().map(taken).collect();
+        assert_eq!(backlog(slow.iter(), alone(&windows(&[9_000; 20]))), None, "a neighbour is gone");
         let [queue, faster] = [with_queue(&[10_000; 8], 1), with_queue(&[9_000; 20], 1)];
         assert_eq!(backlog(queue.iter(), alone(&faster)), None, "a queue of its own");
         let [fast, slow] = [[9_000, 10_500, 9_200, 10_300], [10_400, 9_400, 10_600, 9_300]];

@@ -1,0 +1,301 @@
+//! What is made once and used many times, made anew each time: compiled expressions, TLS handshakes, prepared statements, parsed
+//! templates, libraries, locales, entries of the user table.
+//!
+//! Making it takes many times as long as using it, and spends that in allocation, comparisons, copies: each of them looks harmless by
+//! itself. What is made is known by the function that makes it. A program that begins makes all that too, once: so it must be
+//! seen in nearly all of the time.
+
+use dyno_record::finding::{Class, Confidence};
+use dyno_record::profile::{Frame, Origin};
+
+use super::draft::{Draft, Outcome, percent};
+use super::facts::Facts;
+use super::frames::{is_own, leaf_first, place};
+use super::names;
+
+/// A fifth of the CPU: what is kept is free.
+const SHARE_MIN: f64 = 0.20;
+/// Half of it is no accident.
+const SURE_MIN: f64 = 0.50;
+/// The time that the CPU was watched, in so many parts, and in how many of them it must be seen.
+const PARTS: usize = 10;
+const PARTS_MIN: usize = 8;
+
+/// Something that can be kept.
+struct Kind {
+    /// What the CPU does.
+    does: &'static str,
+    /// The functions that make it.
+    makes: &'static [&'static str],
+    next: &'static str,
+}
+
+const KINDS: [Kind; 7] = [
+    Kind {
+        does: "compiles regular expressions",
+        makes: &[
+            "regcomp",
+            "__regcomp",
+            "rpl_regcomp",
+            "re_compile_*",
+            "__re_compile_*",
+            "pcre_compile*",
+            "pcre2_compile_*",
+            "std::__cxx11::basic_regex<*::_M_compile(*",
+            "std::__cxx11::basic_regex<*::basic_regex(*",
+            "std::__detail::_Compiler<*",
+            "boost::re_detail*::basic_regex_creator<*",
+            "boost::re_detail*::basic_regex_parser<*",
+            "re2::RE2::Init(*",
+            "hs_compile*",
+            "regexp.compile",
+            "regexp.Compile*",
+            "regexp.MustCompile*",
+            "regex::regex::*::Regex::new",
+            "regex::builders::*",
+            "regex_automata::meta::*::Builder::build*",
+            "regex_automata::meta::*::Regex::new*",
+            "regex_syntax::*",
+            "fancy_regex::*::new",
+            "*java.util.regex.Pattern.compile*",
+            "*java.util.regex.Pattern.<init>*",
+            "v8::internal::RegExp::Compile*",
+            "v8::internal::RegExpImpl::Compile*",
+            "Perl_re_op_compile",
+            "onig_new*",
+            "onigmo_new*",
+            "py::compile:*/re/_compiler.py",
+            "py::compile:*/sre_compile.py",
+        ],
+        next: "compile each expression once and keep it: a static or a member where the pattern is known, a small cache where it is not",
+    },
+    Kind {
+        does: "makes keys for new connections (TLS handshakes)",
+        makes: &[
+            "SSL_do_handshake",
+            "SSL_accept",
+            "SSL_connect",
+            "ossl_statem_accept",
+            "ossl_statem_connect",
+            "gnutls_handshake",
+            "mbedtls_ssl_handshake*",
+            "wolfSSL_accept*",
+            "crypto/tls.(*Conn).handshake*",
+            "crypto/tls.(*Conn).clientHandshake",
+            "crypto/tls.(*Conn).serverHandshake",
+            "*sun.security.ssl.SSLHandshake*",
+            "*sun.security.ssl.HandshakeContext*",
+        ],
+        next: "keep connections open and use them again; resume sessions (tickets); a key of an elliptic curve in place of RSA",
+    },
+    Kind {
+        does: "reads certificates and makes contexts of TLS",
+        makes: &[
+            "SSL_CTX_new*",
+            "SSL_CTX_load_verify*",
+            "SSL_CTX_set_default_verify*",
+            "X509_STORE_load*",
+            "X509_load_*",
+            "X509_STORE_set_default_paths*",
+            "gnutls_certificate_set_x509_*",
+            "crypto/x509.loadSystemRoots",
+        ],
+        next: "make one context when the program begins, and share it",
+    },
+    Kind {
+        does: "prepares SQL statements",
+        makes: &["sqlite3_prepare*", "sqlite3LockAndPrepare", "sqlite3Prepare", "sqlite3RunParser"],
+        next: "prepare each statement once and bind its values",
+    },
+    Kind {
+        does: "compiles sources",
+        makes: &[
+            "compile_file",
+            "compile_string",
+            "zendparse",
+            "zend_compile*",
+            "Perl_yyparse",
+            "_PyAST_Compile",
+            "_PyParser_*",
+            "_PyPegen_run_parser*",
+            "ruby_yyparse",
+            "luaL_loadbufferx",
+            "luaL_loadfilex",
+            "lua_load",
+            "text/template.(*Template).Parse",
+            "html/template.(*Template).Parse",
+            "text/template/parse.Parse",
+        ],
+        next: "keep what was compiled: a cache of compiled code (opcache), a template or a function that is parsed once",
+    },
+    Kind {
+        does: "loads libraries, locales, encodings and time zones",
+        makes: &[
+            "dlopen*",
+            "__dlopen*",
+            "_dl_open",
+            "iconv_open",
+            "setlocale",
+            "newlocale",
+            "__newlocale",
+            "std::locale::locale(char const*)",
+            "tzset",
+            "tzset_internal",
+            "__tzfile_read",
+            "ucol_open*",
+            "ucnv_open*",
+            "time.LoadLocation",
+        ],
+        next: "load it once when the program begins; set TZ, so that the zone's file is not looked at for each time of day",
+    },
+    Kind {
+        does: "looks users and names up",
+        makes: &[
+            "getpwnam*",
+            "getpwuid*",
+            "getgrnam*",
+            "getgrgid*",
+            "getgrouplist*",
+            "initgroups*",
+            "getaddrinfo*",
+            "gethostbyname*",
+            "os/user.*",
+        ],
+        next: "look it up once and keep the answer for a while (nscd, systemd-resolved, a table of the program's own)",
+    },
+];
+
+/// Whether a function makes what could be kept.
+pub(super) fn is(name: &str) -> bool {
+    KINDS.iter().any(|kind| names::is(name, kind.makes))
+}
+
+/// What could be kept takes the CPU.
+pub(super) fn repeated_setup(facts: &Facts<'_>) -> Outcome {
+    let Some(on) = &facts.on else { return facts.no_profile() };
+    let shares = KINDS.iter().map(|kind| (on.share_with(kind.makes), kind));
+    let Some((share, kind)) = shares.max_by(|a, b| a.0.total_cmp(&b.0)) else {
+        return facts.no_profile();
+    };
+    if share < SHARE_MIN && on.lacks_names() {
+        return Outcome::Unseen(super::cpu::NO_NAMES);
+    }
+    if share <= 0.0 {
+        return Outcome::Against("nothing was made that could be kept".to_owned());
+    }
+    let text = format!("{} of the CPU {}", percent(share), kind.does);
+    if share < SHARE_MIN {
+        return Outcome::near(&[(share, SHARE_MIN)], text);
+    }
+    let parts = parts(facts, kind.makes);
+    if parts.is_some_and(|parts| parts < PARTS_MIN) {
+        return Outcome::Against(format!("{text}, but for a while only, as where a program begins"));
+    }
+    let seen: Vec<String> = on.seen_of(kind.makes).into_iter().take(3).collect();
+    let sure = if share >= SURE_MIN { Confidence::High } else { Confidence::Medium };
+    let spread = parts.map(|parts| format!("it was seen in {parts} of {PARTS} parts of the time"));
+    Outcome::Found(
+        Draft::new(Class::RepeatedSetup, share, format!("{text}, again and again: it could be kept"))
+            .sure(sure)
+            .fact(format!("in {}", seen.join(", ")), share, "share")
+            .sign_if(spread)
+            .next(kind.next)
+            .at(caller(facts, kind.makes))
+            .specimen("pattern-per-line"),
+    )
+}
+
+/// In how many parts of the time a function of this table was seen; `None` where nobody knows when samples fell.
+fn parts(facts: &Facts<'_>, table: &[&str]) -> Option<usize> {
+    let profile = facts.seen.on_cpu.as_ref()?;
+    let all = profile.stacks.iter().flat_map(|stack| &stack.slices).map(|(slice, _)| *slice);
+    let (first, last) = all.fold((u32::MAX, 0), |(first, last), slice| (first.min(slice), last.max(slice)));
+    let length = u64::from(last.checked_sub(first)?) + 1;
+    let mut seen = [false; PARTS];
+    for stack in &profile.stacks {
+        if leaf_first(profile, stack).iter().any(|frame| names::is(&frame.name, table)) {
+            for (slice, _) in &stack.slices {
+                seen[(u64::from(slice - first) * PARTS as u64 / length) as usize] = true;
+            }
+        }
+    }
+    Some(seen.iter().filter(|seen| **seen).count())
+}
+
+/// The program's own place from which most of it is made: outside of all that makes it.
+fn caller(facts: &Facts<'_>, table: &[&str]) -> Option<String> {
+    let profile = facts.seen.on_cpu.as_ref()?;
+    let mut sums = std::collections::BTreeMap::<String, u64>::new();
+    for stack in &profile.stacks {
+        let frames = leaf_first(profile, stack);
+        let made = |frame: &&Frame| frame.origin == Origin::User && names::is(&frame.name, table);
+        let Some(outermost) = frames.iter().rposition(made) else { continue };
+        if let Some(own) = frames[outermost + 1..].iter().find(|frame| is_own(profile, frame)) {
+            *sums.entry(place(own)).or_default() += stack.weight_ns;
+        }
+    }
+    sums.into_iter().max_by_key(|(_, ns)| *ns).map(|(place, _)| place)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use dyno_record::finding::Class;
+
+    use crate::scene::Scene;
+
+    fn made(stack: &str, hundredths: u64) -> Scene {
+        Scene::new(&[9.0, 9.0]).on(stack, hundredths).on("main;serve;rest", 100 - hundredths)
+    }
+
+    /// Planted faults: the line at a half; what is beneath a compiler of expressions counted as memory (`cost` without `SetUp`); the
+    /// innermost function of the library named as the place (`caller` that looks from the leaf).
+    #[test]
+    fn what_could_be_kept_and_is_made_each_time_is_told_with_who_makes_it() {
+        for (stack, does) in [
+            ("main;handle;regcomp;re_compile_internal;malloc", "regular expressions"),
+            (
+                "main;handle;std::__cxx11::basic_regex<char, T>::_M_compile(char const*);std::vector<char>::~vector();free",
+                "regular expressions",
+            ),
+            ("main.main.func1;regexp.MustCompile;regexp.compile;runtime.mallocgc", "regular expressions"),
+            ("main;handle;SSL_do_handshake;0x1234;RSA_sign", "TLS handshakes"),
+            ("main;store;sqlite3_prepare_v2;0x2345", "SQL statements"),
+            ("main;handle;getpwnam_r;openat;do_syscall_64_[k];do_sys_openat2_[k]", "users and names"),
+        ] {
+            let said = made(stack, 30).diagnosed();
+            let classes: Vec<Class> = said.findings.iter().map(|one| one.class).collect();
+            assert_eq!(classes, [Class::RepeatedSetup], "{stack}");
+            let finding = &said.findings[0];
+            assert!(finding.summary.contains(does), "{}", finding.summary);
+            let code = finding.next[0].code.as_deref().unwrap();
+            assert!(["handle", "main.main.func1", "store"].contains(&code), "{code}");
+        }
+        assert_eq!(made("main;handle;regcomp;malloc", 19).classes(), []);
+        // Using it is no making of it.
+        for uses in
+            ["main;handle;regexec;malloc", "main.main.func1;regexp.(*Regexp).doExecute", "main;SSL_read"]
+        {
+            assert_eq!(made(uses, 24).classes(), [], "{uses}");
+        }
+    }
+
+    /// Planted fault: when it was seen is not asked (`PARTS_MIN` of zero).
+    #[test]
+    fn what_is_made_while_a_program_begins_is_no_fault() {
+        let at = |slices: std::ops::Range<u32>| {
+            let mut scene = made("main;handle;regcomp;malloc", 30);
+            let profile = scene.seen.on_cpu.as_mut().unwrap();
+            profile.slice_ns = Some(10_000_000);
+            for stack in &mut profile.stacks {
+                let name = &profile.frames[stack.frames[stack.frames.len() - 2] as usize].name;
+                let when = if name == "regcomp" { slices.clone() } else { 0..1_000 };
+                stack.slices = when.map(|slice| (slice, 1)).collect();
+            }
+            scene.classes()
+        };
+        assert_eq!(at(0..1_000), [Class::RepeatedSetup]);
+        assert_eq!(at(0..300), []);
+    }
+}

@@ -299,6 +299,17 @@ impl<'o> OnCpu<'o> {
         self.share_where(|frames| frames.iter().any(|frame| names::is(&frame.name, table)))
     }
 
+    /// Share of the time of those threads that were sampled in this system call.
+    pub(super) fn share_of_callers(&self, call: &str) -> f64 {
+        let ends_so =
+            |name: &str| name.strip_prefix("__x64_sys_").or(name.strip_prefix("__arm64_sys_")) == Some(call);
+        let calls = |stack: &&Stack| leaf_first(self.profile, stack).iter().any(|frame| ends_so(&frame.name));
+        let callers: BTreeSet<u32> =
+            self.profile.stacks.iter().filter(calls).map(|stack| stack.thread).collect();
+        let theirs = self.profile.stacks.iter().filter(|stack| callers.contains(&stack.thread));
+        theirs.map(|stack| stack.weight_ns).sum::<u64>() as f64 / self.total_ns
+    }
+
     /// The program's own place from which most of what has a frame of this table comes.
     pub(super) fn place_with(&self, table: &[&str]) -> Option<String> {
         let mut sums = BTreeMap::<String, u64>::new();

@@ -4,9 +4,12 @@
 //! Called by `blocking`, where nothing else says that threads wait for each other.
 
 use dyno_record::finding::{Class, Confidence};
+use dyno_record::profile::{Frame, Origin};
 
 use super::draft::{Draft, percent};
 use super::facts::{Cost, Facts};
+use super::names;
+use super::system_calls::is_on_the_network;
 
 /// Of the CPU time: without it there were twice as much for work.
 const SHARE_MIN: f64 = 0.5;
@@ -15,12 +18,32 @@ const CPUS_MIN: f64 = 0.5;
 /// Waits a second: each costs some 10 µs with its wake-up.
 const WAITS_PER_S_MIN: f64 = 20_000.0;
 
+/// Descriptors that threads wait at and wake each other by.
+const DESCRIPTORS: &[&str] = &[
+    "do_sys_poll*",
+    "do_epoll_wait*",
+    "eventfd_read*",
+    "eventfd_write*",
+    "pipe_read",
+    "pipe_write",
+    "anon_pipe_read",
+    "anon_pipe_write",
+];
+
 /// Sleeping and waking take more of the CPU than the work does.
 pub(super) fn costs_more_than_work(facts: &Facts<'_>) -> Option<Draft> {
     let (on, off) = (facts.on_both_sides()?, facts.off.as_ref()?);
     // Who calls futex(2) himself says nothing of what it is for.
     let costs = [Cost::Waking, Cost::LockCall];
-    let share = on.share(&costs);
+    // Run-times wake by descriptors of their own, too; on the network these are others' words.
+    let by_descriptors =
+        |frame: &&Frame| frame.origin == Origin::Kernel && names::is(&frame.name, DESCRIPTORS);
+    let share = on.share(&costs)
+        + if is_on_the_network(facts.seen) {
+            0.0
+        } else {
+            on.share_where(|frames| frames.iter().any(by_descriptors))
+        };
     let (waits, threads) = off.waits_for_others();
     let per_s = waits as f64 / (off.window_ns / 1e9).max(1e-9);
     // Who runs Go's goroutines sleeps when there are none, whatever they wait for.

@@ -24,6 +24,7 @@ mod golden;
 mod goroutines;
 mod hand_over;
 mod idle;
+mod in_vain;
 mod kernel;
 mod limits;
 #[cfg(test)]

@@ -4,6 +4,7 @@ use dyno_record::finding::{Class, Confidence};
 
 use super::draft::{Draft, Outcome, percent};
 use super::facts::{Cost, Facts, Hot};
+use super::in_vain;
 use super::names;
 
 /// A fifth of the CPU: what is burnt is missed by the thread that is waited for.
@@ -29,7 +30,7 @@ const FINDS_MAX: f64 = 0.02;
 /// Threads wait by burning CPU: a loop that looks at one place until it changes, or gives its turn away to look again, or asks
 /// again and again for what is not there.
 pub(super) fn spinning(facts: &Facts<'_>) -> Outcome {
-    if let Some(draft) = asks_again(facts) {
+    if let Some(draft) = asks_again(facts).or_else(|| in_vain::calls(facts)) {
         return Outcome::Found(draft);
     }
     let waits = |hot: &Hot<'_>| hot.code.only_waits() && !in_a_lock(hot);

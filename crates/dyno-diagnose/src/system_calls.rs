@@ -383,7 +383,7 @@ fn smallest(seen: &Observation) -> Option<(&'static str, f64, f64)> {
 }
 
 /// Whether packets go over the network at anything like the rate of calls.
-fn is_on_the_network(seen: &Observation) -> bool {
+pub(super) fn is_on_the_network(seen: &Observation) -> bool {
     let packets =
         seen.packets.as_ref().map_or(0, |packets| packets.loopback_packets + packets.device_packets);
     let calls = vfs_calls(seen).unwrap_or(0.0) * seen.duration_s;

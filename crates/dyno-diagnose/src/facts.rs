@@ -14,8 +14,8 @@ use super::code::Loop;
 use super::draft::Outcome;
 use super::frames::{crowd, leaf_first, own_place, place};
 use super::goroutines::AtMutexes;
+use super::makes;
 use super::names;
-use super::set_up;
 use super::waits::OffCpu;
 
 /// What rules about locks and pools need of a Go program.
@@ -560,7 +560,7 @@ fn cost(frames: &[&Frame]) -> Cost {
     }
     match () {
         () if user(names::STACK_GROWTH) => Cost::StackGrowth,
-        () if frames.iter().any(|frame| frame.origin == Origin::User && set_up::is(&frame.name)) => {
+        () if frames.iter().any(|frame| frame.origin == Origin::User && makes::is(&frame.name)) => {
             Cost::SetUp
         }
         () if formats(frames) => Cost::Format,

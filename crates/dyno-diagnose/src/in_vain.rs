@@ -37,6 +37,8 @@ const FAIL_MIN: f64 = 0.95;
 const OF_ALL_MIN: f64 = 1.0 / 3.0;
 /// Of the looks, all other calls at most: who finds something does something with it.
 const OTHERS_MAX: f64 = 0.02;
+/// And of the time of one thread, what they take themselves: who looks now and then between pieces of work spends less on it.
+const TAKES_MIN: f64 = 0.1;
 
 /// A call that is made for nothing.
 struct Vain<'o> {
@@ -100,7 +102,9 @@ fn looking(profile: &Profile) -> Option<Vain<'_>> {
     };
     let slept: u64 = profile.stacks.iter().filter(is_it).map(|stack| stack.samples).sum();
     let others = (all - call.count + slept) as f64;
-    let is_vain = per_s(profile, call) >= PER_S_MIN && others <= OTHERS_MAX * call.count as f64;
+    let takes = call.total_ns as f64 / 1e9 / profile.duration_s.max(1e-9);
+    let is_vain =
+        per_s(profile, call) >= PER_S_MIN && takes >= TAKES_MIN && others <= OTHERS_MAX * call.count as f64;
     is_vain.then(|| Vain { name, per_s: per_s(profile, call), fails: false })
 }
 
@@ -122,7 +126,10 @@ mod tests {
             .on("main;serve;work", 70)
             .off(1, WaitClass::Network, "main;epoll_wait", 0.05);
         let call = |(name, count, errors): &(&str, u64, u64)| {
-            ((*name).to_owned(), SystemCall { count: *count, errors: *errors, ..SystemCall::default() })
+            let (count, errors) = (*count, *errors);
+            // A microsecond and a half each.
+            let total_ns = 1_500 * count;
+            ((*name).to_owned(), SystemCall { count, errors, total_ns, ..SystemCall::default() })
         };
         scene
             .with(|seen| {
@@ -148,12 +155,14 @@ mod tests {
         assert_eq!(calling(&[("futex", 2_000_000, 2_000_000)], 0), [], "a lock's own business");
     }
 
-    /// Planted faults: who sleeps in it looks in vain (`slept` of zero); what is found is not asked (`OTHERS_MAX` of one).
+    /// Planted faults: who sleeps in it looks in vain (`slept` of zero); what is found is not asked (`OTHERS_MAX` of one);
+    /// however little of the time it takes (`TAKES_MIN` of zero).
     #[test]
     fn a_look_that_finds_nothing_and_waits_for_nothing_spins() {
         let looks = |others, slept| calling(&[("epoll_wait", 1_000_000, 0), ("read", others, 0)], slept);
         assert_eq!(looks(300, 0), [Class::Spinning]);
         assert_eq!(looks(500_000, 0), [], "it finds something");
         assert_eq!(looks(300, 900_000), [], "it sleeps until there is something");
+        assert_eq!(calling(&[("epoll_wait", 500_000, 0)], 0), [], "most of its time is work");
     }
 }

@@ -29,6 +29,7 @@ mod kernel;
 mod limits;
 #[cfg(test)]
 mod lines;
+mod makes;
 mod memory;
 mod names;
 mod network;

@@ -16,16 +16,12 @@ use dyno_sys::Pid;
 use dyno_sys::clock::mono_ns;
 use dyno_sys::proc::Memory;
 
-use structs::{Piece, Structs};
+use structs::{FRAME_BYTES_MAX, HEAD_BYTES, Piece, Structs};
 
 /// The heaps are walked again this often at most, where an address lies in no code that is known.
 const READ_AGAIN_NS: u64 = 250_000_000;
-/// Pieces of code and bytes of a name that are read; the largest servers have some 60,000.
+/// Pieces of code that are read; the largest servers have some 60,000.
 const BLOBS_MAX: usize = 1 << 18;
-const NAME_BYTES_MAX: usize = 512;
-/// What is read of a piece's head, and how large a frame may be.
-const HEAD_BYTES: usize = 512;
-const FRAME_BYTES_MAX: u64 = 1 << 20;
 
 /// A Java virtual machine that runs.
 pub(crate) struct HotSpot {

@@ -8,9 +8,12 @@ use std::collections::{BTreeMap, HashMap};
 use dyno_sys::Pid;
 use dyno_sys::proc::Memory;
 
-use super::{FRAME_BYTES_MAX, HEAD_BYTES, NAME_BYTES_MAX};
 use crate::image::spaces::library;
 
+/// What is read of a block's head, how large a frame may be, and bytes of a name.
+pub(super) const HEAD_BYTES: usize = 512;
+pub(super) const FRAME_BYTES_MAX: u64 = 1 << 20;
+const NAME_BYTES_MAX: usize = 512;
 /// The library of the virtual machine.
 const LIBRARY: &str = "libjvm.so";
 /// Entries of its tables: some 2,000.

@@ -18,8 +18,10 @@ use dyno_sys::proc::Memory;
 
 use structs::{FRAME_BYTES_MAX, HEAD_BYTES, Piece, Structs};
 
-/// The heaps are walked again this often at most, where an address lies in no code that is known.
-const READ_AGAIN_NS: u64 = 250_000_000;
+/// Where an address lies in no code that is known the heaps are walked again, this often at most, and for no more than such a part of the
+/// time: a small server's take a millisecond, the largest one's a tenth of a second.
+const READ_AGAIN_NS: u64 = 20_000_000;
+const RESTS: u64 = 10;
 /// Pieces of code that are read; the largest servers have some 60,000.
 const BLOBS_MAX: usize = 1 << 18;
 
@@ -28,7 +30,8 @@ pub(crate) struct HotSpot {
     memory: Memory,
     structs: Structs,
     blobs: BTreeMap<u64, Blob>,
-    read_ns: Option<u64>,
+    /// When they may be walked again.
+    next_ns: u64,
 }
 
 /// A piece of its code.
@@ -69,7 +72,7 @@ impl HotSpot {
     /// That of a process; `None` where it has none, or its memory may not be read.
     pub(crate) fn of(pid: Pid) -> Option<HotSpot> {
         let (memory, structs) = Structs::of(pid)?;
-        Some(HotSpot { memory, structs, blobs: BTreeMap::new(), read_ns: None })
+        Some(HotSpot { memory, structs, blobs: BTreeMap::new(), next_ns: 0 })
     }
 
     /// The caller of the frame at `address`; `is_leaf` where it is the instruction that ran and none that is returned to.
@@ -118,12 +121,13 @@ impl HotSpot {
         if let Some(found) = self.known(address) {
             return Some(found);
         }
-        let now = mono_ns();
-        if self.read_ns.is_some_and(|last| now.saturating_sub(last) < READ_AGAIN_NS) {
+        let begun_ns = mono_ns();
+        if begun_ns < self.next_ns {
             return None;
         }
-        self.read_ns = Some(now);
         self.read();
+        let now_ns = mono_ns();
+        self.next_ns = now_ns + READ_AGAIN_NS.max(RESTS * (now_ns - begun_ns));
         self.known(address)
     }
 

@@ -3,7 +3,8 @@
 //! The virtual machine keeps a table of its own structures in its library, for the debugger that comes with it
 //! (`gHotSpotVMStructs`). By it the heaps of compiled code are walked in the process's memory, without an agent, without an option
 //! and without stopping anything. Compiled code keeps no frame pointer; it says how many words each of its frames has, and that
-//! is all it takes to walk through them. The unwinder asks for the way, the names are read at the end.
+//! is all it takes to walk through them. The unwinder asks for the way; names are read with the code, which may be gone before they are
+//! asked for.
 //!
 //! What is read may change meanwhile: lengths are bounded, and what is nonsense is passed over. A compiled method stands for
 //! all that was folded into it; the interpreter's frames are all called `Interpreter`.
@@ -22,8 +23,8 @@ use structs::{FRAME_BYTES_MAX, HEAD_BYTES, Piece, Structs};
 /// time: a small server's take a millisecond, the largest one's a tenth of a second.
 const READ_AGAIN_NS: u64 = 20_000_000;
 const RESTS: u64 = 10;
-/// Pieces of code that are read; the largest servers have some 60,000.
-const BLOBS_MAX: usize = 1 << 18;
+/// Blocks that are read in all, free ones included; the largest servers have some 60,000. Whatever a target writes there ends.
+const BLOCKS_MAX: usize = 1 << 18;
 
 /// A Java virtual machine that runs.
 pub(crate) struct HotSpot {
@@ -84,7 +85,7 @@ impl HotSpot {
     ) -> Option<Caller> {
         let way = self.way(address)?;
         let found = match way {
-            Way::Adapter => Caller { returns_to: read(sp).ok()?, sp: sp + 8, frame },
+            Way::Adapter => Caller { returns_to: read(sp).ok()?, sp: sp.checked_add(8)?, frame },
             Way::Interpreter => by_interpreter(frame, read)?,
             Way::ByFramePointer => by_frame_pointer(frame, read)?,
             Way::BySize { bytes, complete } if is_leaf => {
@@ -104,7 +105,8 @@ impl HotSpot {
         read: &mut impl FnMut(u64) -> Result<u64, ()>,
     ) -> Option<Caller> {
         let whole = by_size(bytes, sp, read);
-        let at_entry = read(sp).ok().map(|returns_to| Caller { returns_to, sp: sp + 8, frame });
+        let at_entry =
+            read(sp).ok().and_then(|returns_to| Some(Caller { returns_to, sp: sp.checked_add(8)?, frame }));
         let pushed = pushed(sp, read);
         let ways = if is_complete { [whole, at_entry, pushed] } else { [at_entry, pushed, whole] };
         ways.into_iter().flatten().find(|way| self.known(way.returns_to.wrapping_sub(1)).is_some())
@@ -138,14 +140,16 @@ impl HotSpot {
 
     /// Walks the heaps. What lay where new code lies is forgotten; a machine that is gone says nothing new.
     fn read(&mut self) {
-        let (mut blobs, mut classes) = (BTreeMap::new(), BTreeMap::new());
+        let (mut blobs, mut classes, mut blocks) = (BTreeMap::new(), BTreeMap::new(), 0);
         for (low, high, log2) in self.structs.heaps(&self.memory) {
             let mut at = low;
-            while at < high && blobs.len() < BLOBS_MAX {
+            while at < high && blocks < BLOCKS_MAX {
+                blocks += 1;
                 let head = self.memory.read(at, HEAD_BYTES);
                 let Some((bytes, piece)) = self.structs.block((at, &head), log2, &self.memory) else { break };
+                let Some(end) = at.checked_add(bytes) else { break };
                 if let Some(piece) = piece {
-                    let is_within = at <= piece.begin && piece.begin < piece.end && piece.end <= at + bytes;
+                    let is_within = at <= piece.begin && piece.begin < piece.end && piece.end <= end;
                     if is_within {
                         let old = self.blobs.get_mut(&piece.begin).filter(|old| {
                             old.method == piece.method && old.end == piece.end && old.name.is_some()
@@ -160,7 +164,7 @@ impl HotSpot {
                         blobs.insert(piece.begin, blob(piece, name));
                     }
                 }
-                at += bytes;
+                at = end;
             }
         }
         if !blobs.is_empty() {
@@ -171,8 +175,9 @@ impl HotSpot {
 
 /// The caller's frame pointer was pushed, or is about to be taken back.
 fn pushed(sp: u64, read: &mut impl FnMut(u64) -> Result<u64, ()>) -> Option<Caller> {
-    let (frame, returns_to) = (read(sp).ok()?, read(sp + 8).ok()?);
-    Some(Caller { returns_to, sp: sp + 16, frame })
+    let end = sp.checked_add(16)?;
+    let (frame, returns_to) = (read(sp).ok()?, read(end - 8).ok()?);
+    Some(Caller { returns_to, sp: end, frame })
 }
 
 /// What the interpreter's frames are called.
@@ -185,7 +190,7 @@ fn blob(piece: Piece, called: Option<String>) -> Blob {
         _ if name == INTERPRETER => Way::Interpreter,
         _ if has("adapters") || has("vtable") || has("itable") => Way::Adapter,
         0 => Way::ByFramePointer,
-        _ => Way::BySize { bytes, complete: begin + complete },
+        _ => Way::BySize { bytes, complete: begin.saturating_add(complete) },
     };
     Blob { end, way, method, name: called }
 }
@@ -204,7 +209,8 @@ fn by_frame_pointer(frame: u64, read: &mut impl FnMut(u64) -> Result<u64, ()>) -
 /// The same, with the caller's stack pointer in the word below.
 fn by_interpreter(frame: u64, read: &mut impl FnMut(u64) -> Result<u64, ()>) -> Option<Caller> {
     let plain = by_frame_pointer(frame, read)?;
-    let sp =
-        read(frame.checked_sub(8)?).ok().filter(|sp| (plain.sp..plain.sp + FRAME_BYTES_MAX).contains(sp));
+    let sp = read(frame.checked_sub(8)?)
+        .ok()
+        .filter(|sp| (plain.sp..plain.sp.saturating_add(FRAME_BYTES_MAX)).contains(sp));
     Some(Caller { sp: sp.unwrap_or(plain.sp), ..plain })
 }

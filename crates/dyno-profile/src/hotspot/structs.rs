@@ -112,11 +112,12 @@ impl Structs {
     }
 
     fn piece(&self, (at, head): (u64, &[u8]), memory: &Memory) -> Option<Piece> {
-        let (start, head) = (at + self.block_bytes, head.get(usize::try_from(self.block_bytes).ok()?..)?);
+        let (start, head) =
+            (at.checked_add(self.block_bytes)?, head.get(usize::try_from(self.block_bytes).ok()?..)?);
         let int = |at: u64| Some(u64::from(half_in(head, at)?));
         let (begin, end) = match self.code {
             Code::Addresses(begin, end) => (word_in(head, begin)?, word_in(head, end)?),
-            Code::Offsets(begin, end) => (start + int(begin)?, start + int(end)?),
+            Code::Offsets(begin, end) => (start.checked_add(int(begin)?)?, start.checked_add(int(end)?)?),
         };
         let complete = match self.complete {
             (at, 2) => u64::from(u16::from_ne_bytes(*head.get(usize::try_from(at).ok()?..)?.first_chunk()?)),

@@ -3,8 +3,8 @@
 //! to do (an open load, a limit that lets what was missed be fetched later), and in such windows it shows how fast it can
 //! work off what it has missed, which nobody waits for otherwise. Who is asked by as many clients as ever
 //! has no more of it than that. One that looks for work in a loop is never seen to wait: it does more in such windows than
-//! it did before the first pause, unless the machine itself changes its pace as much. Work may lie between two of its own threads as well: those that waited for each other before
-//! the first pause, and no longer do, or never did, and now do. Pure.
+//! it did before the first pause, unless the machine itself changes its pace as much. Work may lie between two of its own
+//! threads as well: those that waited for each other before the first pause, and no longer do, or never did, and now do. Pure.
 
 use dyno_measure::stats;
 use dyno_measure::student::chance;
@@ -57,7 +57,7 @@ pub(super) enum Backlog {
     HandsOn([f64; 2]),
 }
 
-/// A window since the first pause, whether anything was done in it, and whether that was an order of chance.
+/// A window since the first pause, whether anything was done in it, and whether its place was a matter of chance.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Since<'w> {
     pub(super) is_null: bool,
@@ -131,7 +131,7 @@ fn by_pace(before: &[&Window], nulls: &[&Window], since: &[Since<'_>]) -> Option
 /// What windows without pauses that are fast have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Followed {
-    /// There was work left when they began, or less had been done in the one before.
+    /// Less had been done in those before.
     Missed,
     /// Nearly all of them are.
     Always,

@@ -622,7 +622,7 @@ fn profiler_of(running: &Target) -> Child {
         format!("{} {} {} {} {}", running.pid, entry.image.display(), entry.offset, range.start, range.end);
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "a_profiler_to_be_killed"]).env(VICTIM, victim);
-    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// How many profilers are killed. What leaves something behind in one kill of seven is missed by twenty in one run of
@@ -661,10 +661,18 @@ fn a_killed_profiler_leaves_nothing_and_its_target_runs_on_after_a_tenth_of_a_se
     let (mut gone_after, mut rates) = (Vec::new(), Vec::new());
     for _ in 0..kills() {
         let mut profiler = profiler_of(&running);
-        let deadline_ns = mono_ns() + 20_000 * MS;
-        // All hooks are in place once samples are taken: eight programs, as many links and one for each CPU.
+        let deadline_ns = mono_ns() + 120_000 * MS;
+        // All hooks are in place once samples are taken: eight programs, as many links and one for each CPU. Each of them waits
+        // for the kernel to have been left by whoever is in it, builds that hardly get a CPU among them: 3 s were met beside some.
         while new_since(&before).0 < 7 {
-            assert!(mono_ns() < deadline_ns && profiler.try_wait().unwrap().is_none(), "it does not begin");
+            let ended = profiler.try_wait().unwrap();
+            if ended.is_some() || mono_ns() > deadline_ns {
+                let _ = profiler.kill();
+                let (done, hooks) = (rates.len(), new_since(&before));
+                let said = profiler.wait_with_output().unwrap();
+                let said = String::from_utf8_lossy(&said.stderr);
+                panic!("it does not begin after {done} kills ({ended:?}, {hooks:?} of its hooks are there): {said}");
+            }
             sleep_ns(MS);
         }
         sleep_ns(chance.below(400 * MS));
@@ -679,13 +687,13 @@ fn a_killed_profiler_leaves_nothing_and_its_target_runs_on_after_a_tenth_of_a_se
         gone_after.push((mono_ns() - killed_ns) as f64 / MS as f64);
     }
     // The kernel takes hooks away one after another while the process ends, and waits for all CPUs after each: some 100 ms, and
-    // 912 were met while others kept both CPUs busy. Five times as long is for ever.
+    // 912 were met while others kept both CPUs busy; who is in the kernel and hardly gets a CPU holds that up. A minute is for ever.
     let longest = gone_after.iter().copied().fold(0.0, f64::max);
     println!(
         "{} kills: gone after {longest:.0} ms at most; the target does {rates:.3?} of its work",
         rates.len()
     );
-    assert!(longest < 5_000.0, "{gone_after:?} ms");
+    assert!(longest < 60_000.0, "{gone_after:?} ms");
     // A pause that is left takes all of its time. By its own time a thread does as much as ever, whatever others do; what the
     // machine takes from its core without a word is met once at most, and is not most of it.
     let slow = rates.iter().filter(|rate| **rate < 0.85).count();

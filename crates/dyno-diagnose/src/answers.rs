@@ -67,6 +67,11 @@ pub(super) fn in_line_for_names(facts: &Facts<'_>, off: &OffCpu<'_>, spare: f64)
 /// which on that is a limit. One that carries several requests at a time is met with the answer to one and the next question in
 /// turns.
 const TAKEN_MIN: f64 = 0.9;
+/// The same where a connection is opened for each question: between two of them one is opened and closed, and nobody waits for an
+/// answer meanwhile. Were it chance how many are asked at a time, one in eight looks found more than the most, and not one in twenty.
+const TAKEN_OPENING_MIN: f64 = 0.6;
+/// Of the looks at connections, those at another one than before, from which on one is opened for each question.
+const OPENED_MIN: f64 = 0.5;
 /// Fewer looks at them do not tell.
 const LOOKS_MIN: u64 = 20;
 /// Time since they were asked, on average: shorter waits lie within a tick or two of the kernel's, by which it is told who spoke
@@ -88,14 +93,23 @@ fn taken<'o>(facts: &Facts<'o>) -> Option<&'o Asked> {
     let asks = |one: &Asked| awaiting(one) * 1e3 / (2.0 * one.awaited_ms);
     let is_taken = |one: &&Asked| {
         one.looks >= LOOKS_MIN
-            && one.looks_awaiting as f64 >= TAKEN_MIN * (one.most_awaiting * one.rounds) as f64
-            && one.awaited_ms >= AWAITED_MS_MIN
+            && one.looks_awaiting as f64 >= taken_min(one) * (one.most_awaiting * one.rounds) as f64
+            && (one.awaited_ms >= AWAITED_MS_MIN || opens_each(one))
             && asks(one) >= ASKS_MIN * answered(&serving)
     };
     let one = packets.asked.iter().find(is_taken)?;
     // Others that it asks work on the rest.
     let in_line = owed >= FOR_EACH_CONNECTION_MIN * serving.awaiting.max(awaiting(one)) + BEYOND_MIN;
     in_line.then_some(one)
+}
+
+/// Whether a connection is opened for each question: it carries no second one.
+fn opens_each(one: &Asked) -> bool {
+    one.different as f64 >= OPENED_MIN * one.looks as f64
+}
+
+fn taken_min(one: &Asked) -> f64 {
+    if opens_each(one) { TAKEN_OPENING_MIN } else { TAKEN_MIN }
 }
 
 /// Questions for each request from which on they are asked one by one for what one could ask at once: a page that asks a
@@ -168,8 +182,8 @@ pub(super) fn in_line_for_connections(facts: &Facts<'_>, spare: f64) -> Option<F
                 "more connections to {remote}: a larger pool, or a higher limit; diagnose what listens there: when it answers \
                  sooner, as many do more"
             ));
-    // From here a single connection is the same, whether it takes one request at a time or many.
-    Some(if one.most_awaiting > 1 { Found::Limit(draft) } else { Found::Perhaps(draft) })
+    // From here a single connection that is kept is the same, whether it takes one request at a time or many.
+    Some(if one.most_awaiting > 1 || opens_each(one) { Found::Limit(draft) } else { Found::Perhaps(draft) })
 }
 
 /// Whether requests stand in such a line.
@@ -316,6 +330,7 @@ mod tests {
                 most_awaiting: 8,
                 awaited_ms: 1.0,
                 sent_per_s,
+                ..Asked::default()
             };
             let serving = Serving {
                 connections: 16.0,
@@ -375,7 +390,7 @@ mod tests {
         assert_eq!(pool(20.0)[0], Class::LockContention, "each has its own, and holds a lock while it asks");
     }
 
-    /// Planted faults: none of `TAKEN_MIN`, `AWAITED_MS_MIN`, `ASKS_MIN`, `LOOKS_MIN`, or the line of
+    /// Planted faults: none of `TAKEN_MIN`, `TAKEN_OPENING_MIN`, `OPENED_MIN`, `AWAITED_MS_MIN`, `ASKS_MIN`, `LOOKS_MIN`, or the line of
     /// `FOR_EACH_CONNECTION_MIN`; what others are asked left out;
     /// what it holds is no load (`nothing_ran` without `in_line`).
     #[test]
@@ -405,6 +420,24 @@ mod tests {
         assert_eq!(gateway(|_, serving| serving.owed_ms = 25.0), [], "each is answered as soon as one is");
         assert_eq!(gateway(|_, serving| serving.looks_owed = 200), [], "its clients rest");
         assert_eq!(gateway(|_, serving| serving.awaiting = 18.0), [], "others work on the rest");
+        // One that is opened for each question takes no second one; at some looks none is open.
+        let opens = |looks: u64, different: u64| {
+            gateway(|asked, _| {
+                one(asked);
+                (asked.looks, asked.looks_awaiting, asked.different) = (looks, looks - 2, different);
+            })
+        };
+        assert_eq!(opens(60, 55), [Class::PoolLimit]);
+        assert_eq!(opens(60, 20), [], "it is kept, and rests at times");
+        assert_eq!(opens(45, 45), [], "at most looks none is asked");
+        let at_once = |different: u64| {
+            gateway(|asked, _| {
+                one(asked);
+                (asked.different, asked.awaited_ms) = (different, 1.5);
+            })
+        };
+        assert_eq!(at_once(70), [Class::PoolLimit], "who has heard nothing yet waits for its first word");
+        assert_eq!(at_once(1), []);
         let hardly = |asked: &mut Asked| (asked.looks, asked.looks_awaiting, asked.rounds) = (8, 8, 4);
         assert_eq!(gateway(|asked, _| hardly(asked)), [], "hardly looked at");
     }

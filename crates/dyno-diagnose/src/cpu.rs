@@ -5,6 +5,7 @@ use dyno_record::finding::{Class, Confidence};
 use super::code::Walk;
 use super::draft::{Draft, Outcome, percent, places};
 use super::facts::{Cost, Facts, TopOfThread};
+use super::goroutines::{WAITING_MIN, at_collector};
 use super::names;
 use super::one_call;
 
@@ -178,6 +179,7 @@ pub(super) fn allocation_churn(facts: &Facts<'_>) -> Outcome {
         churn,
         "share",
     )
+    .sign_if(waits_for_collector(facts))
     .sign_if(places(&by))
     .next("keep buffers and reuse them, reserve what is needed at once, borrow instead of owning; where a collector takes the time, a larger heap lets it run less often")
     .rung("borrowed-headers")
@@ -185,6 +187,12 @@ pub(super) fn allocation_churn(facts: &Facts<'_>) -> Outcome {
     .specimen("allocation-churn");
     let nothing_else = churn >= NOTHING_ELSE && on.share_with(names::COLLECTORS) < COLLECTED_MIN * churn;
     if nothing_else { Outcome::Noted(draft) } else { Outcome::Found(draft) }
+}
+
+/// Goroutines that wait meanwhile for Go's collector.
+fn waits_for_collector(facts: &Facts<'_>) -> Option<String> {
+    let many = at_collector(facts.seen.goroutines.as_ref()?);
+    (many >= WAITING_MIN).then(|| format!("{many:.1} goroutines wait for the collector at a time"))
 }
 
 fn growth_draft(facts: &Facts<'_>, share: f64) -> Draft {

@@ -2,6 +2,7 @@
 //!
 //! A goroutine that waits for a mutex could work; one that waits for a channel, a timer or the network has nothing to do.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use dyno_record::observation;
@@ -12,10 +13,12 @@ use super::names;
 use super::waits::{OffCpu, ThreadTime};
 
 /// Fewer that wait, on average, hold nothing up, however little is done besides.
-const WAITING_MIN: f64 = 0.1;
+pub(super) const WAITING_MIN: f64 = 0.1;
 
-/// Where Go up to 1.23 waits for goroutines to end, it tells the same reason as at a lock.
-const FOR_ENDS: &[&str] = &["sync.(*WaitGroup).Wait"];
+/// Where the reason is that of a lock and there is none: up to Go 1.23 who waits for goroutines to end tells it, and always who
+/// waits inside the run-time for its collector (`runtime.semacquire`; a mutex comes by `sync.runtime_SemacquireMutex`).
+const NO_MUTEX: &[&str] = &["sync.(*WaitGroup).Wait", COLLECTOR];
+const COLLECTOR: &str = "runtime.semacquire";
 
 /// Of the threads that are busy, those at a disk from which on a mutex is held for it.
 const AT_DISK_MIN: f64 = 0.4;
@@ -36,12 +39,15 @@ impl AtMutexes {
     pub(super) fn of(seen: &observation::Goroutines, off: Option<&OffCpu<'_>>) -> AtMutexes {
         let state = |name: &str| seen.states.get(name).copied().unwrap_or(0.0);
         let active = state("running") + state("runnable") + state("in a system call");
-        let for_ends = seen.mutexes_in.iter().filter(|(name, _)| names::is(name, FOR_ENDS));
-        let waiting = (seen.at_mutexes - for_ends.map(|(_, many)| many).sum::<f64>()).max(0.0);
+        let no_mutex = seen.mutexes_in.iter().filter(|(name, _)| names::is(name, NO_MUTEX));
+        let waiting = (seen.at_mutexes - no_mutex.map(|(_, many)| many).sum::<f64>()).max(0.0);
         let share = if waiting >= WAITING_MIN { waiting / (waiting + active) } else { 0.0 };
         let own = seen.mutexes_in.iter().filter(|(name, _)| !names::is(name, RUN_TIME));
         let mut own: Vec<(&String, &f64)> = own.collect();
-        own.sort_by(|a, b| b.1.total_cmp(a.1));
+        // A server of the standard library lies below all that it serves: the program's own function says more.
+        own.sort_by(|a, b| {
+            (is_standard(a.0), b.1).partial_cmp(&(is_standard(b.0), a.1)).unwrap_or(Ordering::Equal)
+        });
         let functions: BTreeSet<&str> = own.iter().map(|(name, _)| name.as_str()).collect();
         AtMutexes {
             share,
@@ -51,6 +57,57 @@ impl AtMutexes {
         }
     }
 }
+
+/// How many goroutines wait for the collector to let them go on, on average.
+pub(super) fn at_collector(seen: &observation::Goroutines) -> f64 {
+    seen.mutexes_in.get(COLLECTOR).copied().unwrap_or(0.0)
+}
+
+/// Whether a function is of Go's standard library, by the first part of its package's path.
+fn is_standard(function: &str) -> bool {
+    let end = function.find(['/', '.']).unwrap_or(function.len());
+    STANDARD.contains(&&function[..end])
+}
+
+/// The folders of Go's standard library whose code may wait, or call who does.
+const STANDARD: [&str; 36] = [
+    "archive",
+    "bufio",
+    "bytes",
+    "compress",
+    "container",
+    "context",
+    "crypto",
+    "database",
+    "debug",
+    "embed",
+    "encoding",
+    "errors",
+    "expvar",
+    "flag",
+    "fmt",
+    "hash",
+    "html",
+    "image",
+    "io",
+    "iter",
+    "log",
+    "maps",
+    "math",
+    "mime",
+    "net",
+    "os",
+    "path",
+    "reflect",
+    "regexp",
+    "slices",
+    "sort",
+    "strconv",
+    "strings",
+    "testing",
+    "text",
+    "unique",
+];
 
 /// Go's own functions.
 const RUN_TIME: &[&str] = &["runtime.*", "sync.*", "internal/*", "sync/*", "0x*"];
@@ -121,6 +178,32 @@ mod tests {
         assert_eq!(ends.classes(), []);
         assert_eq!(goroutines(idle(), 1.0, 0.3).classes(), [Class::LockContention]);
         assert_eq!(goroutines(idle(), 0.02, 0.02).classes(), []);
+    }
+
+    /// Planted faults: the run-time's own semaphore taken for a mutex; all that wait left out once some wait for the collector.
+    #[test]
+    fn who_waits_for_the_collector_waits_for_no_mutex() {
+        let busy = || Scene::new(&[5.0, 5.0]).on("main.serve;main.count", 100);
+        let collects = |many: f64| {
+            goroutines(busy(), 7.0, 1.0).with(|seen| {
+                let functions = &mut seen.goroutines.as_mut().unwrap().mutexes_in;
+                functions.insert("runtime.semacquire".to_owned(), many);
+            })
+        };
+        assert_eq!(collects(7.0).classes(), []);
+        assert_eq!(collects(4.0).classes(), [Class::LockContention]);
+    }
+
+    /// Planted fault: the function that most stacks have, which is the server's.
+    #[test]
+    fn the_programs_own_function_is_told_before_the_standard_librarys() {
+        let served =
+            goroutines(Scene::new(&[5.0, 5.0]).on("main.serve;main.count", 100), 7.0, 1.0).with(|seen| {
+                let functions = &mut seen.goroutines.as_mut().unwrap().mutexes_in;
+                functions.insert("net/http.(*Server).Serve.gowrap3".to_owned(), 7.5);
+                functions.insert("network.local/shop.(*Cart).add".to_owned(), 3.0);
+            });
+        assert_eq!(served.diagnosed().findings[0].next[0].code.as_deref(), Some("main.serve"));
     }
 
     /// Planted fault: the time of threads, which run other goroutines meanwhile, beside the number of those that wait.

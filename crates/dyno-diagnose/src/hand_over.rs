@@ -1,6 +1,8 @@
 //! Threads that are put to sleep and woken for so little work that this takes most of the CPU: all are told of what one can do
 //! (`notify_all`), or each piece is handed over by itself.
 //!
+//! Or goroutines that hand such pieces to each other, which the kernel never sees.
+//!
 //! Called by `blocking`, where nothing else says that threads wait for each other.
 
 use dyno_record::finding::{Class, Confidence};
@@ -30,8 +32,57 @@ const DESCRIPTORS: &[&str] = &[
     "anon_pipe_write",
 ];
 
+/// How a goroutine hands something to another one, or begins one for it.
+const HANDS: &[&str] = &[
+    "runtime.chansend*",
+    "runtime.chanrecv*",
+    "runtime.selectgo",
+    "runtime.selectnb*",
+    "runtime.newproc*",
+    "sync.(*Cond).*",
+];
+/// What Go's scheduler does to stop one goroutine and run another.
+const SCHEDULES: &[&str] =
+    &["runtime.park_m", "runtime.schedule", "runtime.goready*", "runtime.goexit0", "runtime.wakep"];
+/// Of the CPU time, what handing itself takes at least: the scheduler also serves who waits for the network.
+const HANDS_MIN: f64 = 0.2;
+/// And what the scheduler takes: who looks into a channel and goes on, as a select with a default does, hands nothing over.
+const SCHEDULES_MIN: f64 = 0.1;
+
+/// The same of goroutines.
+fn goroutines_hand_over(facts: &Facts<'_>) -> Option<Draft> {
+    let on = facts.on.as_ref()?;
+    let has = |frames: &[&Frame], table: &[&str]| {
+        frames.iter().any(|frame| frame.origin == Origin::User && names::is(&frame.name, table))
+    };
+    let hands = on.share_where(|frames| has(frames, HANDS));
+    let share = on.share_where(|frames| has(frames, HANDS) || has(frames, SCHEDULES));
+    let schedules = on.share_where(|frames| has(frames, SCHEDULES));
+    if hands < HANDS_MIN
+        || schedules < SCHEDULES_MIN
+        || share < SHARE_MIN
+        || facts.seen.cpus_used() < CPUS_MIN
+    {
+        return None;
+    }
+    let summary =
+        format!("{} of the CPU goes into handing pieces from goroutine to goroutine", percent(share));
+    Some(
+        Draft::new(Class::LockContention, share, summary)
+            .sure(Confidence::Medium)
+            .fact(format!("{} in channels, selects and beginning goroutines, the rest in the scheduler", percent(hands)), hands, "share")
+            .next("hand over many pieces at a time (slices, a buffered channel), or let one goroutine do both parts")
+            .at(on.place_with(HANDS))
+            .specimen("wait-notify"),
+    )
+}
+
 /// Sleeping and waking take more of the CPU than the work does.
 pub(super) fn costs_more_than_work(facts: &Facts<'_>) -> Option<Draft> {
+    // Who runs Go's goroutines sleeps when there are none, whatever they wait for.
+    if facts.seen.goroutines.is_some() {
+        return goroutines_hand_over(facts);
+    }
     let (on, off) = (facts.on_both_sides()?, facts.off.as_ref()?);
     // Who calls futex(2) himself says nothing of what it is for.
     let costs = [Cost::Waking, Cost::LockCall];
@@ -46,9 +97,7 @@ pub(super) fn costs_more_than_work(facts: &Facts<'_>) -> Option<Draft> {
         };
     let (waits, threads) = off.waits_for_others();
     let per_s = waits as f64 / (off.window_ns / 1e9).max(1e-9);
-    // Who runs Go's goroutines sleeps when there are none, whatever they wait for.
-    let is_go = facts.seen.goroutines.is_some();
-    if is_go || share < SHARE_MIN || facts.seen.cpus_used() < CPUS_MIN || per_s < WAITS_PER_S_MIN {
+    if share < SHARE_MIN || facts.seen.cpus_used() < CPUS_MIN || per_s < WAITS_PER_S_MIN {
         return None;
     }
     let summary = format!("{} of the CPU goes into putting threads to sleep and waking them", percent(share));
@@ -68,6 +117,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::Class;
+    use dyno_record::observation::Goroutines;
     use dyno_record::profile::WaitClass;
 
     use crate::scene::Scene;
@@ -98,5 +148,25 @@ mod tests {
         assert_eq!(told(1_000_000, 40, 1.0), [], "most of it is work");
         assert_eq!(told(1_000_000, 70, 0.02), [], "they hardly run");
         assert_eq!(told(10_000, 70, 1.0), [], "seldom");
+    }
+
+    /// Of a Go program's CPU time so many hundredths in a channel, in the scheduler, and at the network.
+    fn handed(channel: u64, scheduler: u64, run_s: f64) -> Vec<Class> {
+        let scene = Scene::new(&[run_s; 2])
+            .on("main.main;main.give;runtime.chansend1;runtime.chansend;runtime.send", channel)
+            .on("runtime.mcall;runtime.park_m;runtime.schedule;runtime.findRunnable", scheduler)
+            .on("main.main;main.work", 100 - channel - scheduler);
+        scene.with(|seen| seen.goroutines = Some(Goroutines { looks: 50, ..Goroutines::default() })).classes()
+    }
+
+    /// Planted faults: each of the four lines at nought; the scheduler's time left out.
+    #[test]
+    fn goroutines_that_hand_over_more_than_they_work_contend() {
+        assert_eq!(handed(40, 30, 9.0), [Class::LockContention]);
+        assert_eq!(handed(25, 26, 9.0), [Class::LockContention]);
+        assert_eq!(handed(25, 20, 9.0), [], "most of it is work");
+        assert_eq!(handed(10, 60, 9.0), [], "the scheduler serves the network");
+        assert_eq!(handed(60, 5, 9.0), [], "they look and go on");
+        assert_eq!(handed(40, 30, 0.5), [], "they hardly run");
     }
 }

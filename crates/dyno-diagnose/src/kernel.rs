@@ -28,7 +28,7 @@ const LOCAL_SHARE_MIN: f64 = 0.2;
 /// `ETH_P_ALL`: every packet.
 const EVERY_PACKET: u32 = 3;
 
-/// seccomp or audit stand before every system call.
+/// seccomp, audit or somebody who traces it stand before every system call.
 pub(super) fn filtered_syscalls(facts: &Facts<'_>) -> Outcome {
     let filters = facts.seen.process.seccomp_filters;
     let Some(share) = facts.cpu_share(&[Cost::Filter]) else { return facts.no_kernel_profile() };
@@ -37,11 +37,24 @@ pub(super) fn filtered_syscalls(facts: &Facts<'_>) -> Outcome {
         return Outcome::near(&[(share, FILTER_SHARE_MIN)], text);
     }
     let who = facts.on.as_ref().map(|on| on.seen_of(names::FILTER)).unwrap_or_default();
+    let seen_in = format!("seen in {}", who.into_iter().take(4).collect::<Vec<_>>().join(", "));
+    if let Some((pid, name)) = facts.seen.process.traced_by.as_ref().filter(|_| filters == 0) {
+        let summary = format!(
+            "{name} ({pid}) traces it: {} of the CPU stops and goes on at each system call",
+            percent(share)
+        );
+        return Outcome::Found(
+            Draft::new(Class::FilteredSyscalls, share, summary)
+                .sure(Confidence::High)
+                .sign(seen_in)
+                .next(format!("end {name}: what traces by ptrace stops a thread at each call; perf trace and BPF look without stopping it")),
+        );
+    }
     Outcome::Found(
         Draft::new(Class::FilteredSyscalls, share, format!("{} of the CPU asks filters about each system call", percent(share)))
             .sure(Confidence::High)
             .fact(format!("{filters} seccomp filters are in force"), f64::from(filters), "filters")
-            .sign(format!("seen in {}", who.into_iter().take(4).collect::<Vec<_>>().join(", ")))
+            .sign(seen_in)
             .next("one filter that tests numbers only (kernels since 5.11 remember its answers); audit rules off, or never,task: each gives up some security"),
     )
 }

@@ -60,6 +60,8 @@ const DELAY_MIN: f64 = 0.05;
 const OWED_MIN: f64 = 1.0;
 /// Of the CPU time, what threads that were seen must have used for their waiting to tell.
 const SEEN_MIN: f64 = 0.5;
+/// CPUs of others from which on they are told.
+const OTHERS_TOLD_MIN: f64 = 0.1;
 /// A thread that runs less is no competitor for a CPU.
 const BUSY_MIN: f64 = 0.1;
 /// Time that the hypervisor takes: 2 % make a run void elsewhere; 5 % are a finding.
@@ -94,7 +96,7 @@ pub(super) fn single_thread_limit(facts: &Facts<'_>) -> Outcome {
     let summary = format!("thread {tid} ({name}) {busiest} while {free:.1} CPUs are free");
     let draft = Draft::new(Class::SingleThreadLimit, busiest.share() * free.min(1.0), summary)
         .fact(format!("the busiest thread {busiest}"), busiest.share(), "share of the time")
-        .fact(format!("{free:.1} CPUs are used by nobody"), free, "CPUs")
+        .fact(left(facts, free), free, "CPUs")
         .fact(format!("with them {} more at most, who asks included", percent(gain)), gain, "of what is done")
         .next("a second thread or process for the same work, each with its own listener; or less work on that thread")
         .rung("workers")
@@ -112,6 +114,19 @@ pub(super) fn single_thread_limit(facts: &Facts<'_>) -> Outcome {
         }
         None => Outcome::Against(format!("thread {busiest}, and nobody was seen waiting for it")),
     }
+}
+
+/// What the target and those who ask it leave of the CPUs, and how much of it others have.
+fn left(facts: &Facts<'_>, free: f64) -> String {
+    let host = &facts.seen.host;
+    let idle = host.idle_ns as f64 / host.all_ns.max(1) as f64 * f64::from(host.cpus);
+    if free - idle < OTHERS_TOLD_MIN {
+        return format!("{free:.1} CPUs are used by nobody");
+    }
+    format!(
+        "{free:.1} CPUs are used neither by it nor by those who ask it: others have {:.1} of them",
+        free - idle
+    )
 }
 
 /// How much of the time a thread has work, as shares of the window: it runs, or it could and gets no CPU, whoever has it.

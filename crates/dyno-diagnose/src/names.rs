@@ -424,7 +424,11 @@ pub(super) const LOOKS: &[&str] = &[
     "sem_trywait",
     "*mpsc::Receiver<*>::try_recv",
     "crossbeam_channel::*::try_recv",
+    "java.util.concurrent.ForkJoinPool*.help*",
 ];
+
+/// What one writes into to wake who waits at a descriptor.
+pub(super) const WRITES_DESCRIPTOR: &[&str] = &["eventfd_write*", "pipe_write", "anon_pipe_write"];
 
 /// A lock is waited for by looking again after a sleep: SQLite's busy handlers.
 pub(super) const LOOKS_AGAIN: &[&str] =

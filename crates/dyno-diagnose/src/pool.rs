@@ -346,8 +346,8 @@ mod tests {
         let goroutines = |cpu: f64, senders: f64| {
             let states = [("chan send".to_owned(), senders)];
             Scene::new(&[cpu, cpu])
-                .on("main.worker;time.Sleep;runtime.gopark", 40)
-                .on("main.worker;runtime.chanrecv;runtime.gopark", 30)
+                .on("main.worker;time.Sleep;runtime.gopark", 60)
+                .on("main.worker;runtime.chanrecv;runtime.gopark", 10)
                 .on("runtime.schedule", 30)
                 .with(|seen| {
                     seen.goroutines =

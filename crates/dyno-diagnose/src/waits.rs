@@ -213,11 +213,19 @@ impl<'o> OffCpu<'o> {
         off
     }
 
-    /// Run times come from the counters' window; the profile's may be another.
+    /// Run times come from the counters' window; the profile's may be another. Threads that began since, as those of a program that
+    /// is started again and again, have what the profile saw of them.
     fn take_run_times(&mut self, seen: &Observation) {
         let scale = if seen.duration_s > 0.0 { self.window_ns / 1e9 / seen.duration_s } else { 0.0 };
         for thread in &seen.threads {
             self.threads.entry(thread.tid).or_default().run = (thread.run_ns as f64 * scale) as u64;
+        }
+        let counted: BTreeSet<u32> = seen.threads.iter().map(|thread| thread.tid).collect();
+        for times in &self.profile.thread_times {
+            let tid = self.profile.threads[times.thread as usize].tid;
+            if !counted.contains(&tid) {
+                self.threads.entry(tid).or_default().run = times.running_ns;
+            }
         }
     }
 
@@ -256,10 +264,12 @@ impl<'o> OffCpu<'o> {
         let (tid, ns) = (self.tid(stack), stack.weight_ns);
         let class = self.class(stack, &frames);
         let at_lock = class == WaitClass::RunQueue && self.equals.is_place_of_turns(self.profile, stack);
+        let for_pages = at_lock && is_address_space(&frames);
         let looks_again = class == WaitClass::Sleep && self.looks_again(&frames);
         let time = self.threads.entry(tid).or_default();
         match class {
             // Woken for a lock and not there yet: had the lock been free, it would not have slept.
+            WaitClass::RunQueue if for_pages => time.fault += ns,
             WaitClass::RunQueue if at_lock => time.contended += ns,
             // What others' processes made it wait says nothing of the target.
             WaitClass::RunQueue => time.run_queue += (ns as f64 * (1.0 - self.crowd)) as u64,
@@ -281,6 +291,8 @@ impl<'o> OffCpu<'o> {
                 // What goes through a pipe is handed on by whoever is at its other end, as through a queue.
                 if is_at_pipe(stack) {
                     self.await_of(stack, tid);
+                }
+                if is_at_pipe(stack) || self.is_handed_by_descriptor(stack) {
                     self.hand_over_pipe(stack, tid);
                 }
             }
@@ -295,7 +307,13 @@ impl<'o> OffCpu<'o> {
         }
     }
 
-    /// A wait at a pipe whose other end is the target's as well.
+    /// Whether who ended a wait at descriptors wrote into an eventfd or a pipe: no word from the network.
+    fn is_handed_by_descriptor(&self, stack: &Stack) -> bool {
+        let frames = self.waker(stack).map_or(&[][..], |waker| &waker.frames);
+        frames.iter().any(|at| names::is(&self.profile.frames[*at as usize].name, names::WRITES_DESCRIPTOR))
+    }
+
+    /// A wait at a pipe, or an eventfd, whose other end is the target's as well.
     fn hand_over_pipe(&mut self, stack: &Stack, tid: u32) {
         let Some(waker) = self.waker(stack).filter(|waker| self.own.contains(&waker.tid)) else { return };
         let handed = self.handed.entry((tid, waker.tid)).or_default();
@@ -737,12 +755,21 @@ fn wait_class(stack: &Stack, frames: &[&Frame], meets_disk: bool) -> WaitClass {
     if class != WaitClass::Lock || kernel(names::FUTEX) {
         return class;
     }
-    let allocates = || has(Origin::User, names::ALLOCATOR);
     match () {
         () if kernel(names::FILES) && meets_disk => WaitClass::Disk,
-        () if kernel(names::ADDRESS_SPACE) && !allocates() => WaitClass::PageFault,
+        () if is_address_space(frames) => WaitClass::PageFault,
         () => class,
     }
+}
+
+/// Whether a thread stands at the kernel's lock of the address space, which is taken for pages; the allocator's own doing is told of
+/// the allocator.
+fn is_address_space(frames: &[&Frame]) -> bool {
+    let has =
+        |origin, table| frames.iter().any(|frame| frame.origin == origin && names::is(&frame.name, table));
+    has(Origin::Kernel, names::ADDRESS_SPACE)
+        && !has(Origin::Kernel, names::FUTEX)
+        && !has(Origin::User, names::ALLOCATOR)
 }
 
 /// Time in which both run; each one's spans are in order.

@@ -180,6 +180,8 @@ pub struct ProcessCost {
     pub seccomp_filters: u32,
     /// Whether a seccomp mode is in force.
     pub seccomp: bool,
+    /// Who traces one of its threads (ptrace), by number and name: the thread stops at each system call that is traced.
+    pub traced_by: Option<(u32, String)>,
     /// Voluntary switches in all, ended threads' not included.
     pub voluntary: u64,
     /// Involuntary switches.
@@ -286,6 +288,8 @@ pub struct Asked {
     pub looks: u64,
     /// Of those, the looks at which the target had asked, and the answer had not begun to come.
     pub looks_awaiting: u64,
+    /// How many different connections were looked at; none in records of before.
+    pub different: u64,
     /// How often all of them were looked at.
     pub rounds: u64,
     /// How many of them it waited for at a time, at most, but for one look in twenty.

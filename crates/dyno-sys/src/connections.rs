@@ -60,6 +60,14 @@ pub fn held(pids: &[Pid]) -> Vec<(Pid, Vec<HeldSocket>)> {
     pids.iter().map(of).collect()
 }
 
+/// How many UDP sockets these processes hold that see the same network as the first of them.
+pub fn udp_sockets(pids: &[Pid]) -> usize {
+    let Some(first) = pids.first() else { return 0 };
+    let open: BTreeSet<u64> = proc::udp_lines(*first).map(|line| line.inode).collect();
+    let held: BTreeSet<u64> = pids.iter().flat_map(|pid| proc::socket_inodes(*pid)).collect();
+    held.intersection(&open).count()
+}
+
 /// The TCP connections of some processes of one network namespace, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connections {
@@ -148,6 +156,22 @@ mod tests {
     /// Waits until so many bytes are there, and leaves them.
     fn arrives(conn: &TcpStream, bytes: usize) {
         while conn.peek(&mut [0; 8]).unwrap() < bytes {}
+    }
+
+    /// Planted faults: the table of TCP; sockets of everybody.
+    #[test]
+    fn sockets_of_udp_are_counted_that_a_process_holds() {
+        let mut child = std::process::Command::new("sleep").arg("9").spawn().unwrap();
+        let before = udp_sockets(&[this()]);
+        let held = [
+            std::net::UdpSocket::bind("127.0.0.1:0").unwrap(),
+            std::net::UdpSocket::bind("[::1]:0").unwrap(),
+        ];
+        let counted = (udp_sockets(&[this()]) - before, udp_sockets(&[child.id().cast_signed()]));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        drop(held);
+        assert_eq!(counted, (2, 0));
     }
 
     /// Planted fault: the address of the other end read from where this one's stands.

@@ -30,7 +30,7 @@ pub use net::{
     parse_unix_listeners, same_network, socket_holders, sockets_accepted, tcp_sockets_of, unix_listeners,
     unix_table, unix_waiting,
 };
-pub(crate) use net::{inet_lines, network_of, socket_fds, socket_inode, socket_inodes};
+pub(crate) use net::{inet_lines, network_of, socket_fds, socket_inode, socket_inodes, udp_lines};
 pub use process::{
     Stat, all_sleeping, cpus_allowed, epoll_events, folder, has_ended, has_thread_ended, is_gone, maps,
     parse_epoll_fdinfo, parse_maps, parse_run_ns, parse_stat, parse_status_field, parse_status_kib,

@@ -160,6 +160,11 @@ fn kernel() -> Vec<Told> {
             "filters before calls",
             busy("main;read;seccomp_run_filters_[k]", 12).with(|seen| seen.process.seccomp_filters = 3),
         ),
+        (
+            "somebody traces it",
+            busy("main;read;syscall_trace_enter_[k];ptrace_stop_[k]", 40)
+                .with(|seen| seen.process.traced_by = Some((77, "strace".to_owned()))),
+        ),
         ("filters that cost little", busy("main;read;seccomp_run_filters_[k]", 2)),
         (
             "packets are tapped",

@@ -43,6 +43,7 @@ fn gateway(connections: f64, most_awaiting: u64, owed: u64, sent_per_s: f64) -> 
         most_awaiting,
         awaited_ms: 25.0,
         sent_per_s,
+        ..Asked::default()
     };
     let serving = Serving {
         connections: 20.0,

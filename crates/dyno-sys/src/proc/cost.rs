@@ -28,6 +28,8 @@ pub struct TaskCost {
     pub seccomp: u32,
     /// Filters before its system calls.
     pub seccomp_filters: u32,
+    /// Who traces it (ptrace), where somebody does.
+    pub tracer: Option<Pid>,
 }
 
 /// Page faults of a process, its ended and waited-for children's not included.
@@ -91,6 +93,7 @@ pub fn parse_task_status(text: &str) -> TaskCost {
         involuntary: number("nonvoluntary_ctxt_switches"),
         seccomp: number("Seccomp") as u32,
         seccomp_filters: number("Seccomp_filters") as u32,
+        tracer: Some(number("TracerPid") as Pid).filter(|pid| *pid > 0),
         ..TaskCost::default()
     }
 }
@@ -233,9 +236,10 @@ mod tests {
 
     #[test]
     fn switches_and_filters_are_read_from_a_status() {
-        let status = "Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t3\nvoluntary_ctxt_switches:\t15\nnonvoluntary_ctxt_switches:\t4\n";
+        let status = "Name:\tx\nTracerPid:\t77\nSeccomp:\t2\nSeccomp_filters:\t3\nvoluntary_ctxt_switches:\t15\nnonvoluntary_ctxt_switches:\t4\n";
         let cost = parse_task_status(status);
         assert_eq!((cost.voluntary, cost.involuntary, cost.seccomp, cost.seccomp_filters), (15, 4, 2, 3));
+        assert_eq!((cost.tracer, parse_task_status("TracerPid:\t0\n").tracer), (Some(77), None));
         assert_eq!(parse_task_status(""), TaskCost::default());
     }
 

@@ -168,9 +168,18 @@ pub(crate) fn socket_fds(pid: Pid) -> Option<BTreeMap<i32, u64>> {
 
 /// All lines of the tables of the network that `pid` sees.
 pub(crate) fn inet_lines(pid: Pid) -> impl Iterator<Item = InetLine> + use<> {
+    lines_of(pid, ["tcp", "tcp6"])
+}
+
+/// The same of UDP.
+pub(crate) fn udp_lines(pid: Pid) -> impl Iterator<Item = InetLine> + use<> {
+    lines_of(pid, ["udp", "udp6"])
+}
+
+fn lines_of(pid: Pid, tables: [&str; 2]) -> impl Iterator<Item = InetLine> + use<> {
     let folder = folder(pid);
     let read = |table: &str| fs::read_to_string(format!("{folder}/net/{table}")).unwrap_or_default();
-    let (four, six) = (read("tcp"), read("tcp6"));
+    let [four, six] = tables.map(read);
     parse_inet(&four).into_iter().chain(parse_inet(&six))
 }
 

@@ -141,6 +141,9 @@ impl Counters {
             for task in now.tasks.values() {
                 cost.seccomp |= task.seccomp > 0;
                 cost.seccomp_filters = cost.seccomp_filters.max(task.seccomp_filters);
+                let tracer =
+                    task.tracer.map(|pid| (pid.cast_unsigned(), proc::name(pid).unwrap_or_default()));
+                cost.traced_by = cost.traced_by.take().or(tracer);
             }
         }
         let (ended_user, ended_system) = self.ended_ticks(after);

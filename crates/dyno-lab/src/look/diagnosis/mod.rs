@@ -39,6 +39,10 @@ pub use wanted::{Stage, Sweep, Wanted};
 const WITHOUT_THREADS: &str = "they wait without a thread, so the kernel does not know: locks and pools among them show only in \
                                CPUs that are free";
 
+/// Why what is asked and answered over UDP is not seen.
+const OVER_UDP: &str = "the kernel keeps no turns of datagrams: a limit of how many are asked at a time shows only in CPUs that are \
+                        free";
+
 /// Watches as long as asked, and fills the parts of the record that only this moment knows: what became of the target, and
 /// the law of its load.
 ///
@@ -123,6 +127,11 @@ fn windows(wanted: &Wanted<'_>, load: Option<&Beside>) -> Watched {
             seen.goroutines = Some(Goroutines::default());
             not_looked(&mut seen.not_looked_at, "what goroutines wait for", why);
         }
+    }
+    let talks_tcp =
+        seen.packets.as_ref().is_some_and(|packets| packets.serving.is_some() || !packets.asked.is_empty());
+    if !talks_tcp && connections::udp_sockets(&proc::tree(pid)) > 0 {
+        not_looked(&mut seen.not_looked_at, "requests and answers over UDP", OVER_UDP);
     }
     for what in user_level::unseen(&proc::tree(pid)) {
         not_looked(&mut seen.not_looked_at, what, WITHOUT_THREADS);

@@ -8,8 +8,10 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
 use dyno_record::observation::{Asked, Queue, Sending, Serving};
+use dyno_sys::clock::mono_ns;
 use dyno_sys::connections::{self, HeldSocket};
 use dyno_sys::proc::InetLine;
 use dyno_sys::socket::{self, Addr, SockOpt, int_option, is_unread, queue, sending};
@@ -23,6 +25,10 @@ const CONNECTIONS_MAX: usize = 32;
 
 /// Looks after which descriptors are listed anew: the tables of a machine with many connections are long.
 const LIST_EVERY: u32 = 8;
+
+/// Where connections come and go they are listed at each look, as long as that takes no more than this: of one that lives for some
+/// milliseconds a list of before knows nothing.
+const LISTED_AT_ONCE: Duration = Duration::from_millis(3);
 
 /// Addresses that it asks which are told.
 const ASKED_MAX: usize = 8;
@@ -44,6 +50,10 @@ pub(super) struct Watch {
     /// Connections to each address that was asked, over all lists.
     asked: BTreeMap<SocketAddr, u64>,
     lists: u64,
+    /// The connections of the last list, by inode.
+    listed: BTreeSet<u64>,
+    /// Whether others were there at the last list than before, and listing is quick.
+    come_and_go: bool,
 }
 
 /// Processes at one end of the connections, and what was seen of each connection, by its inode.
@@ -105,12 +115,15 @@ impl Watch {
             turns: Turns::default(),
             asked: BTreeMap::new(),
             lists: 0,
+            listed: BTreeSet::new(),
+            come_and_go: false,
         }
     }
 
     /// Looks at all connections once.
     pub(super) fn look(&mut self) {
-        if self.looked.is_multiple_of(LIST_EVERY) {
+        // The second list tells for the first time whether others have come.
+        if self.looked.is_multiple_of(LIST_EVERY) || self.looked == 1 || self.come_and_go {
             self.list();
         }
         self.looked += 1;
@@ -131,6 +144,7 @@ impl Watch {
     }
 
     fn list(&mut self) {
+        let begun_ns = mono_ns();
         self.own.list(&mut |_line| true);
         let ours = &self.own.pairs;
         // A peer has connections to others, too, and to the target more than are looked at.
@@ -142,6 +156,10 @@ impl Watch {
         for remote in &self.own.opened {
             *self.asked.entry(*remote).or_default() += 1;
         }
+        let before = std::mem::replace(&mut self.listed, self.own.inodes());
+        let before = (self.lists > 1).then_some(&before);
+        let others_came = self.come_and_go || others_came(before, &self.listed);
+        self.come_and_go = others_came && Duration::from_nanos(mono_ns() - begun_ns) <= LISTED_AT_ONCE;
     }
 
     /// Why the limits of unix listeners are not known, where they are not.
@@ -189,6 +207,11 @@ fn in_rounds<'a>(mut waiting: Vec<u64>, each: impl Iterator<Item = &'a Looked>) 
         one.unread.iter().filter(|round| **round < rounds).for_each(|round| waiting[*round] += 1);
     }
     waiting
+}
+
+/// Whether there are connections that were not on the list before, where there was one.
+fn others_came(before: Option<&BTreeSet<u64>>, now: &BTreeSet<u64>) -> bool {
+    before.is_some_and(|before| !now.is_subset(before))
 }
 
 /// How many are looked at of those that a process accepted and of those that it opened: half of the room belongs to each, and
@@ -240,6 +263,12 @@ impl Side {
         }
         let looked_at = self.processes.iter().flat_map(|process| &process.connections);
         self.pairs = looked_at.map(|(one, _)| (one.line.local, one.line.remote)).collect();
+    }
+
+    /// Of the connections that are looked at.
+    fn inodes(&self) -> BTreeSet<u64> {
+        let all = self.processes.iter().flat_map(|process| &process.connections);
+        all.map(|(one, _)| one.line.inode).collect()
     }
 
     /// Looks at all of their listeners: how many there are, and how many connections wait in all.
@@ -359,6 +388,15 @@ mod tests {
         let mut wanted = vec![(listed_inode, true), (inode_of(&other), true)];
         wanted.sort_unstable();
         assert_eq!(told, wanted);
+    }
+
+    /// Planted faults: the first list has others than none; one that has ended is another one.
+    #[test]
+    fn others_have_come_where_a_connection_was_not_on_the_list_before() {
+        let list = |inodes: &[u64]| inodes.iter().copied().collect::<BTreeSet<u64>>();
+        assert!(others_came(Some(&list(&[1, 2])), &list(&[2, 3])));
+        assert!(!others_came(Some(&list(&[1, 2])), &list(&[2])));
+        assert!(!others_came(None, &list(&[2])));
     }
 
     #[test]

@@ -179,7 +179,13 @@ impl Turns {
             self.each.entry(inode).or_insert_with(|| Turn { far, looks: Vec::new(), first: last, last });
         turn.last = last;
         let (since_own_ms, since_peer_ms) = (now.sent_ms, now.received_ms);
-        let speaker = now.last_speaker();
+        // While one side has said nothing yet it is not by their times that the other one has spoken last: a connection's begin
+        // counts there as a word of the far end.
+        let speaker = match (now.segments_sent, now.segments_received) {
+            (1.., 0) => Speaker::Own,
+            (0, 1..) => Speaker::Peer,
+            _ => now.last_speaker(),
+        };
         turn.looks.push(Look { round: self.looked, speaker, since_own_ms, since_peer_ms });
     }
 
@@ -210,6 +216,7 @@ impl Turns {
         Asked {
             looks: those().map(|turn| turn.looks.len() as u64).sum(),
             looks_awaiting,
+            different: those().count() as u64,
             most_awaiting: most(rounds.into_values().collect()),
             rounds: u64::from(self.looked),
             awaited_ms: since_ms as f64 / looks_awaiting.max(1) as f64,
@@ -331,6 +338,29 @@ mod tests {
         assert_eq!(Turns::default().serving(), None);
         assert_eq!([most(vec![3; 20]), most(vec![1, 2, 3]), most(Vec::new())], [3, 3, 0]);
         assert_eq!(most([vec![2; 39], vec![9]].concat()), 2, "once in forty looks");
+    }
+
+    /// A connection for each question, each looked at once. Planted faults: the begin of a connection is a word of the far end (both
+    /// arms of `take`); all of them are one.
+    #[test]
+    fn where_one_side_has_said_nothing_yet_it_is_its_turn() {
+        let mut turns = Turns::default();
+        for look in 0..10 {
+            turns.begin_look();
+            let now = |segments_sent, segments_received| socket::Sending {
+                sent_ms: 2,
+                received_ms: 2,
+                segments_sent,
+                segments_received,
+                ..Default::default()
+            };
+            turns.take(&server(100 + look), &now(1, 0));
+            turns.take(&client(200 + look), &now(0, 1));
+        }
+        turns.begin_look();
+        let asked = turns.at(at(9_000), Asked { connections: 1.0, ..Asked::default() });
+        assert_eq!((asked.looks_awaiting, asked.different, asked.most_awaiting), (10, 10, 1));
+        assert_eq!(turns.serving().unwrap().looks_owed, 10);
     }
 
     /// Planted faults: what lies within a tick is nobody's (`within_a_tick` without its first or second arm); one acknowledgement

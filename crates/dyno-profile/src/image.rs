@@ -62,6 +62,9 @@ struct Place {
     end: u64,
 }
 
+/// What the file of code is called that was made at run time.
+pub(crate) const JIT: &str = "[jit]";
+
 /// A file with code.
 #[derive(Debug)]
 pub struct Image {
@@ -93,7 +96,7 @@ impl Images {
         let (inode, path) = match &kind {
             Kind::File => (mapping.inode, mapping.path.trim_end_matches(DELETED).to_owned()),
             Kind::Vdso => (0, "[vdso]".to_owned()),
-            Kind::Jit(_) => (0, "[jit]".to_owned()),
+            Kind::Jit(_) => (0, JIT.to_owned()),
         };
         let id = self.of(kind, inode, path);
         let image = &mut self.images[id.0 as usize];

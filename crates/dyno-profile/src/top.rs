@@ -6,6 +6,8 @@ use dyno_record::profile::{Origin, Profile, Stack, WaitClass};
 
 use dyno_record::name;
 
+use crate::image::JIT;
+
 /// A function.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Function {
@@ -57,13 +59,17 @@ pub fn functions(profile: &Profile) -> Vec<Function> {
     found
 }
 
-/// The row of each frame; lines of one function share one.
+/// What is told of code that was made at run time and that nobody names: which of its instructions was sampled says nothing.
+const UNNAMED: &str = "[code made at run time]";
+
+/// The row of each frame; lines of one function share one, and so does all code without names that was made at run time.
 fn rows(profile: &Profile, found: &mut Vec<Function>) -> Vec<usize> {
     let mut known = HashMap::new();
     let row = |frame: &dyno_record::profile::Frame| {
         let name = name::of_frame(profile, frame);
         let module = frame.module.and_then(|at| profile.modules.get(at as usize));
         let module = module.map(|module| module.path.clone()).unwrap_or_default();
+        let name = if module == JIT && frame.name.starts_with("0x") { UNNAMED.to_owned() } else { name };
         *known.entry((name.clone(), module.clone(), frame.origin)).or_insert_with(|| {
             found.push(Function { name, module, origin: frame.origin, ..Function::default() });
             found.len() - 1
@@ -181,6 +187,23 @@ mod tests {
         let found = functions(&profile);
         assert_eq!(found.iter().filter(|function| function.name == "work").count(), 1);
         assert_eq!((found[0].own, found[0].total), (700, 1_000));
+    }
+
+    /// Planted fault: each instruction is a function.
+    #[test]
+    fn code_without_names_that_was_made_at_run_time_is_one_row() {
+        let mut profile = small();
+        profile.modules.push(dyno_record::profile::Module { path: JIT.to_owned(), ..Default::default() });
+        let jit = Some(profile.modules.len() as u32 - 1);
+        for at in 1..3 {
+            (profile.frames[at].name, profile.frames[at].module) = (format!("0x7f{at}"), jit);
+        }
+        let unnamed: Vec<Function> =
+            functions(&profile).into_iter().filter(|function| function.module == JIT).collect();
+        assert_eq!(unnamed.len(), 1);
+        assert_eq!((unnamed[0].name.as_str(), unnamed[0].total), (UNNAMED, 1_000));
+        profile.frames[1].name = "Busy.main".to_owned();
+        assert_eq!(functions(&profile).iter().filter(|function| function.module == JIT).count(), 2);
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub(super) struct Case<'a> {
     /// Share of the target's samples in loops that wait, percent, this site's own not counted.
     pub(super) spinning_elsewhere_percent: f64,
     pub(super) is_spinning: bool,
+    /// It is a wait, and no code.
+    pub(super) is_wait: bool,
     /// No sample lay in the site, no wait of its kind ended, in any window.
     pub(super) never_met: bool,
     /// More threads want to run than there are cores.

@@ -19,6 +19,8 @@ const MET_PART_MIN: f64 = 0.6;
 const MET_SHARE_MIN: f64 = 2.0;
 /// Samples that must come, of those that are due, percent.
 const SAMPLED_PERCENT_MIN: f64 = 90.0;
+/// A level whose pauses are short.
+const SMALL_LEVEL_PERCENT: f64 = 10.0;
 /// How often a quota may be used up in a whole run.
 const THROTTLED_MAX: u64 = 5;
 
@@ -193,7 +195,8 @@ fn biased(case: &Case<'_>) -> Option<String> {
         case.control.is_some_and(|control| control.is_own_pace()) && pause_us * case.per_second <= 1e6;
     // What takes how long from begin to end is the target's own, whoever says how often it begins.
     let counts_visits = case.metric == Metric::Throughput;
-    if counts_visits && credibility.load_bound == Some(false) && !is_own_pace {
+    // A wait that is tried may be for just that.
+    if counts_visits && credibility.load_bound == Some(false) && !is_own_pace && !case.is_wait {
         return Some(
             "not load-bound: at most requests the target waits for a client, a timer or another process, and leaves CPUs free: that is the limit"
                 .to_owned(),
@@ -204,16 +207,21 @@ fn biased(case: &Case<'_>) -> Option<String> {
             "only {percent:.0} % of the samples came that were due, and so too few pauses: kernel.perf_event_max_sample_rate is low, or somebody keeps the CPUs"
         ));
     }
-    let is_less = |behind: &Behind| behind.lives_on_backlog && behind.fell_percent > 0.0;
+    // Who waits in a loop uses less of the CPUs where he waits less.
+    let spun = case.spinning_elsewhere_percent.max(0.0);
+    let is_less = |behind: &Behind| behind.lives_on_backlog && behind.fell_percent > spun;
     if let Some(behind) = case.behind.filter(is_less) {
         return Some(format!(
             "works off a backlog: other threads did {:.0} % less for each visit while it was faster, and were not waited for: visits lived on a backlog between them, and what follows when it is used up was not seen",
             behind.fell_percent
         ));
     }
+    let level_percent = 100.0 * case.least_pause_us / credibility.period_us.max(1.0);
+    let is_large = level_percent.round() > SMALL_LEVEL_PERCENT;
+    let smaller = if is_large { "; a smaller level has shorter ones (--levels 10,25,50)" } else { "" };
     case.unbiased().next().is_none().then(|| {
         format!(
-            "threads hand on to each other every {:.0} µs, less than ten of the shortest pauses ({:.0} µs): the method is biased there",
+            "threads hand on to each other every {:.0} µs, less than ten of the shortest pauses ({:.0} µs): the method is biased there{smaller}",
             credibility.run_between_wakes_us.unwrap_or(0.0),
             case.least_pause_us
         )

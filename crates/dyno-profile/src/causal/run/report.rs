@@ -15,7 +15,7 @@ use super::site_run::SiteRun;
 use super::slow_down::{self, Plan};
 use super::verdict;
 use super::whole;
-use crate::causal::rig::site::Reach;
+use crate::causal::rig::site::{Place, Reach};
 use crate::causal::rig::window::Window;
 
 /// Beyond this level, percent, the method extrapolates.
@@ -210,6 +210,7 @@ fn answer(
         // Loops that no site names hold others up all the same.
         spinning_elsewhere_percent: named_percent.max(outcome.spinning_percent - own_percent),
         is_spinning: site.tried.is_spinning,
+        is_wait: matches!(site.tried.site.place, Place::Wait(_)),
         never_met: site.windows().all(|window| window.hits == 0),
         is_crowded: is_crowded(switches, credibility.target_cpu_percent, asked.cpus),
         sites: outcome.sites.len(),

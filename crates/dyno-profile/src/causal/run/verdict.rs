@@ -412,6 +412,7 @@ mod tests {
     use super::super::control::Found as Control;
     use super::super::estimate::Estimates;
     use super::super::lost::Lost;
+    use super::super::whole::Behind;
     use super::*;
     use dyno_record::causal::SlowDown;
     use std::time::Duration;
@@ -452,6 +453,7 @@ mod tests {
             carryover_points: 0.0,
             spinning_elsewhere_percent: 0.0,
             is_spinning: false,
+            is_wait: false,
             never_met: false,
             is_crowded: false,
             sites: 1,
@@ -509,6 +511,40 @@ mod tests {
         assert_eq!(told(0.1, 0.2), Verdict::NotMeasurable, "a part of the pauses may be lost on it");
         assert_eq!(told(0.3, 0.05), Verdict::NotMeasurable, "it rests in a part of them");
         assert_eq!(verdict(&Case { credibility: &asleep, ..case(&good) }).0, Verdict::NotMeasurable);
+    }
+
+    /// Planted fault: whoever waits for somebody outside is refused, also where that wait is what is tried (`is_wait` not asked).
+    #[test]
+    fn of_a_wait_that_is_tried_it_is_no_obstacle_that_the_target_waits() {
+        let good = estimates(18.0, 0.8, 1e-9);
+        let asleep = Credibility { load_bound: Some(false), ..Credibility::default() };
+        let told = |is_wait| verdict(&Case { credibility: &asleep, is_wait, ..case(&good) }).0;
+        assert_eq!([told(true), told(false)], [Verdict::Helps, Verdict::NotMeasurable]);
+    }
+
+    /// Threads that wait in a loop use less CPU time where they wait less. Planted fault: that is work which was not done.
+    #[test]
+    fn what_others_spin_less_is_no_backlog() {
+        let good = estimates(18.0, 0.8, 1e-9);
+        let told = |spinning_elsewhere_percent| {
+            let behind = Some(Behind { fell_percent: 7.0, lives_on_backlog: true });
+            verdict(&Case { behind, spinning_elsewhere_percent, ..case(&good) }).1
+        };
+        assert!(told(30.0).contains("loops that wait"), "{}", told(30.0));
+        assert!(told(0.5).contains("works off a backlog"), "{}", told(0.5));
+    }
+
+    #[test]
+    fn who_tries_large_levels_alone_is_told_that_small_ones_have_short_pauses() {
+        let good = estimates(18.0, 0.8, 1e-9);
+        let points: Vec<(Point, f64)> =
+            good.points.iter().map(|(point, p)| (Point { biased: true, ..point.clone() }, *p)).collect();
+        let seen = Credibility { period_us: 1_000.0, ..Credibility::default() };
+        let told = |least_pause_us| {
+            verdict(&Case { points: &points, credibility: &seen, least_pause_us, ..case(&good) }).1
+        };
+        assert!(told(250.0).contains("--levels 10"), "{}", told(250.0));
+        assert!(!told(100.0).contains("--levels"), "{}", told(100.0));
     }
 
     #[test]

@@ -32,13 +32,49 @@ const DESCRIPTORS: &[&str] = &[
     "anon_pipe_write",
 ];
 
-/// How a goroutine hands something to another one, or begins one for it.
+/// Sleeps for each system call from which on who sleeps is woken again and again inside of one call, and finds nothing.
+const SLEEPS_PER_CALL_MIN: f64 = 3.0;
+
+/// All who wait for the same are woken for each thing that comes; one of them takes it, and the others go to sleep again.
+fn woken_for_nothing(facts: &Facts<'_>) -> Option<Draft> {
+    let (on, off) = (facts.on_both_sides()?, facts.off.as_ref()?);
+    let switches = |frame: &&Frame| frame.origin == Origin::Kernel && names::is(&frame.name, names::SWITCH);
+    let share = on.share_where(|frames| frames.iter().any(switches));
+    let sleeps = facts.seen.process.voluntary as f64 / facts.seen.duration_s.max(1e-9);
+    let calls = off.profile.system_calls.values().map(|call| call.count).sum::<u64>() as f64;
+    let calls = calls / off.profile.duration_s.max(1e-9);
+    if share < SHARE_MIN
+        || facts.seen.cpus_used() < CPUS_MIN
+        || sleeps < WAITS_PER_S_MIN
+        || calls <= 0.0
+        || sleeps < SLEEPS_PER_CALL_MIN * calls
+    {
+        return None;
+    }
+    let each = sleeps / calls;
+    let summary = format!(
+        "{} of the CPU goes into waking threads that find nothing and sleep again: {each:.0} sleeps for each system call",
+        percent(share)
+    );
+    Some(
+        Draft::new(Class::LockContention, share, summary)
+            .sure(Confidence::Medium)
+            .fact(format!("{sleeps:.0} sleeps and {calls:.0} system calls a second"), sleeps, "per second")
+            .next("wake one for each thing that comes: EPOLLEXCLUSIVE, a listener for each (SO_REUSEPORT), or one that takes them for all")
+            .at(on.place_with(names::SWITCH))
+            .specimen("wait-notify"),
+    )
+}
+
+/// How a goroutine hands something to another one, begins one for it, or lets the thread run that one is locked to.
 const HANDS: &[&str] = &[
     "runtime.chansend*",
     "runtime.chanrecv*",
     "runtime.selectgo",
     "runtime.selectnb*",
     "runtime.newproc*",
+    "runtime.startlockedm",
+    "runtime.stoplockedm",
     "sync.(*Cond).*",
 ];
 /// What Go's scheduler does to stop one goroutine and run another.
@@ -70,7 +106,7 @@ fn goroutines_hand_over(facts: &Facts<'_>) -> Option<Draft> {
     Some(
         Draft::new(Class::LockContention, share, summary)
             .sure(Confidence::Medium)
-            .fact(format!("{} in channels, selects and beginning goroutines, the rest in the scheduler", percent(hands)), hands, "share")
+            .fact(format!("{} in channels, selects, beginning goroutines and threads that one is locked to, the rest in the scheduler", percent(hands)), hands, "share")
             .next("hand over many pieces at a time (slices, a buffered channel), or let one goroutine do both parts")
             .at(on.place_with(HANDS))
             .specimen("wait-notify"),
@@ -82,6 +118,9 @@ pub(super) fn costs_more_than_work(facts: &Facts<'_>) -> Option<Draft> {
     // Who runs Go's goroutines sleeps when there are none, whatever they wait for.
     if facts.seen.goroutines.is_some() {
         return goroutines_hand_over(facts);
+    }
+    if let Some(draft) = woken_for_nothing(facts) {
+        return Some(draft);
     }
     let (on, off) = (facts.on_both_sides()?, facts.off.as_ref()?);
     // Who calls futex(2) himself says nothing of what it is for.
@@ -118,7 +157,7 @@ mod tests {
 
     use dyno_record::finding::Class;
     use dyno_record::observation::Goroutines;
-    use dyno_record::profile::WaitClass;
+    use dyno_record::profile::{SystemCall, WaitClass};
 
     use crate::scene::Scene;
 
@@ -148,6 +187,25 @@ mod tests {
         assert_eq!(told(1_000_000, 40, 1.0), [], "most of it is work");
         assert_eq!(told(1_000_000, 70, 0.02), [], "they hardly run");
         assert_eq!(told(10_000, 70, 1.0), [], "seldom");
+    }
+
+    /// Eight processes at one listener, of whose CPU time so many hundredths go into waking and sleeping. Planted faults: each of the
+    /// lines at nought; sleeps of all, however many calls there are.
+    #[test]
+    fn processes_that_are_all_woken_for_what_one_takes_are_told() {
+        let herd = |hundredths: u64, sleeps: u64, calls: u64| {
+            let way = "main;epoll_wait;do_epoll_wait_[k];schedule_[k]";
+            let mut scene =
+                Scene::new(&[1.0; 8]).on(way, hundredths).on("main;work;tcp_sendmsg_[k]", 100 - hundredths);
+            scene.seen.process.voluntary = sleeps;
+            let call = SystemCall { count: calls, ..SystemCall::default() };
+            scene.seen.off_cpu.as_mut().unwrap().system_calls.insert("epoll_wait".to_owned(), call);
+            scene.classes().contains(&Class::LockContention)
+        };
+        assert!(herd(70, 2_000_000, 100_000));
+        assert!(!herd(40, 2_000_000, 100_000), "most of it is work");
+        assert!(!herd(70, 2_000_000, 1_000_000), "two for each call");
+        assert!(!herd(70, 100_000, 10_000), "seldom");
     }
 
     /// Of a Go program's CPU time so many hundredths in a channel, in the scheduler, and at the network.

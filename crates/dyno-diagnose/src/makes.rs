@@ -11,7 +11,7 @@ pub(super) struct Kind {
     pub(super) next: &'static str,
 }
 
-pub(super) const KINDS: [Kind; 7] = [
+pub(super) const KINDS: [Kind; 8] = [
     Kind {
         does: "compiles regular expressions",
         makes: &[
@@ -89,6 +89,11 @@ pub(super) const KINDS: [Kind; 7] = [
         next: "prepare each statement once and bind its values",
     },
     Kind {
+        does: "plans statements",
+        makes: &["standard_planner", "pg_plan_quer*"],
+        next: "prepare each statement once (PREPARE, the driver's prepared statements), and let it keep its plan (plan_cache_mode)",
+    },
+    Kind {
         does: "compiles sources",
         makes: &[
             "compile_file",
@@ -100,6 +105,10 @@ pub(super) const KINDS: [Kind; 7] = [
             "_PyParser_*",
             "_PyPegen_run_parser*",
             "ruby_yyparse",
+            "rb_parser_compile*",
+            "rb_iseq_new_eval",
+            "rb_iseq_new_with_opt",
+            "rb_iseq_compile*",
             "luaL_loadbufferx",
             "luaL_loadfilex",
             "lua_load",

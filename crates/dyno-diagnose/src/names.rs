@@ -427,6 +427,10 @@ pub(super) const LOOKS: &[&str] = &[
     "java.util.concurrent.ForkJoinPool*.help*",
 ];
 
+/// Threads of virtual machines that serve nobody, by name.
+pub(super) const KEEPERS: &[&str] =
+    &["C1 Compiler*", "C2 Compiler*", "VM Thread", "VM Periodic*", "G1 *", "GC Thread*", "V8 DefaultWorke*"];
+
 /// What one writes into to wake who waits at a descriptor.
 pub(super) const WRITES_DESCRIPTOR: &[&str] = &["eventfd_write*", "pipe_write", "anon_pipe_write"];
 

@@ -74,7 +74,7 @@ fn of_sleepers(facts: &Facts<'_>, spare: f64) -> Outcome {
     let workers = off.threads.values().filter(|time| time.run as f64 >= RUNS_MIN * off.window_ns).count();
     // Few threads may sleep for their own reasons, but not while somebody waits to be answered.
     let ran: u64 = asleep.iter().map(|(_, time)| time.run).sum();
-    let serve = ran as f64 >= SERVE_SHARE_MIN * off.sum(|time| time.run) as f64;
+    let serve = ran as f64 >= SERVE_SHARE_MIN * off.run_but_of_keepers() as f64;
     let few = (1..SLEEPERS_MIN).contains(&sleepers);
     let by_clock = asleep.iter().all(|(_, time)| sleeps(time, off.window_ns, false));
     let doing = if by_clock { "sleep" } else { "sleep or wait for others' answers" };
@@ -357,6 +357,28 @@ mod tests {
         assert_eq!(goroutines(2.0, 1.0).classes(), [Class::PoolLimit]);
         assert_eq!(goroutines(9.5, 1.0).classes(), []);
         assert_eq!(goroutines(2.0, 0.0).classes(), [], "tickers of a service that has little to do");
+    }
+
+    /// A loop that waits for another server while Java's compiler is warming up. Planted fault: what the compiler runs is work that
+    /// somebody else does (`run_but_of_keepers` of all).
+    #[test]
+    fn a_run_times_own_threads_serve_nobody() {
+        let serves = |beside: &str| {
+            let mut scene = Scene::new(&[0.2, 0.2]).on("main;serve;ask", 100).off(
+                1,
+                WaitClass::Network,
+                "main;serve;ask",
+                9.0,
+            );
+            let off = scene.seen.off_cpu.as_mut().unwrap();
+            off.stacks.last_mut().unwrap().wait.as_mut().unwrap().system_call = Some("read".to_owned());
+            off.threads[1].name = beside.to_owned();
+            let sending = Sending { rounds: 80, rounds_waiting: 80, waiting: 800, ..Sending::default() };
+            let packets = Packets { sending: Some(sending), ..Packets::default() };
+            scene.with(|seen| seen.packets = Some(packets)).classes()
+        };
+        assert_eq!(serves("C2 CompilerThre"), [Class::PoolLimit]);
+        assert_eq!(serves("worker"), []);
     }
 
     /// Planted fault: workers of one kind whatever their processes; then a server of two is told to block in no event loop.

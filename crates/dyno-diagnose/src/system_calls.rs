@@ -5,8 +5,8 @@
 //! direction; and CPU time against what the kernel did for packets, pages and disks.
 
 use dyno_record::finding::{Class, Confidence};
-use dyno_record::observation::{Observation, Transfers};
-use dyno_record::profile::Profile;
+use dyno_record::observation::{Observation, Packets, Transfers};
+use dyno_record::profile::{Frame, Origin, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::answers;
@@ -47,11 +47,45 @@ const SLEEPS_PER_S_MIN: f64 = 20_000.0;
 /// CPUs in use from which on they are missed.
 const LOOKING_CPUS_MIN: f64 = 0.5;
 
+/// Where the kernel looks at all descriptors of a call, one after another.
+const SCANS: &[&str] = &["do_sys_poll*", "do_select*", "core_sys_select*"];
+const SCANNING_CALLS: &[&str] = &["poll", "ppoll", "select", "pselect6", "_newselect"];
+/// Of the CPU time: without it, two thirds more would be done.
+const SCANS_MIN: f64 = 0.4;
+/// CPU time of a call in which it is the number of descriptors that costs: a call by itself takes a microsecond or two.
+const SCAN_US_MIN: f64 = 20.0;
+
+/// Most of the CPU looks through long lists of descriptors, of which few have anything.
+fn scans(facts: &Facts<'_>) -> Option<Draft> {
+    let (on, off) = (facts.on_both_sides()?, facts.off.as_ref()?);
+    let kernel = |frames: &[&Frame], table: &[&str]| {
+        frames.iter().any(|frame| frame.origin == Origin::Kernel && names::is(&frame.name, table))
+    };
+    let share = on.share_where(|frames| kernel(frames, SCANS) && !kernel(frames, names::SWITCH));
+    let calls = off.profile.system_calls.iter().filter(|(name, _)| names::is(name, SCANNING_CALLS));
+    let per_s = calls.map(|(_, call)| call.count).sum::<u64>() as f64 / off.profile.duration_s.max(1e-9);
+    let each_us = 1e6 * share * facts.seen.cpus_used() / per_s.max(1.0);
+    (share >= SCANS_MIN && each_us >= SCAN_US_MIN && per_s >= 1.0).then(|| {
+        let summary = format!(
+            "{} of the CPU looks through lists of descriptors in poll or select: {each_us:.0} µs each time",
+            percent(share)
+        );
+        Draft::new(Class::SyscallHeavy, share, summary)
+            .sure(Confidence::High)
+            .fact(format!("{per_s:.0} such calls a second"), per_s, "calls/s")
+            .next("epoll: the kernel then tells of those that have something, however many there are; or fewer connections for each thread")
+            .at(on.place_with(SCANS))
+    })
+}
+
 /// Many system calls for little work.
 pub(super) fn syscall_heavy(facts: &Facts<'_>) -> Outcome {
     let Some(kernel) = kernel_share(facts) else {
         return Outcome::Unseen("the share of CPU time in the kernel");
     };
+    if let Some(draft) = scans(facts) {
+        return Outcome::Found(draft);
+    }
     let calls = Calls::of(facts);
     if let Some(draft) = answers::many_questions(facts, kernel) {
         return if kernel < KERNEL_SHARE_MIN { Outcome::Noted(draft) } else { Outcome::Found(draft) };
@@ -218,22 +252,33 @@ impl Calls {
         let pieces = |many: f64, few: f64| {
             many > PIECES_MIN.max(connections) * few && few > 0.0 || of_one_way(many, few)
         };
-        let (what, moved) = match () {
-            () if pieces(self.out, self.in_) => ("write", seen.process.writes),
-            () if pieces(self.in_, self.out) => ("read", seen.process.reads),
+        let of_sockets = |of: fn(&Packets) -> f64| seen.packets.as_ref().map_or(0.0, of);
+        let (what, moved, over_tcp) = match () {
+            () if pieces(self.out, self.in_) => {
+                ("write", seen.process.writes, of_sockets(|packets| packets.bytes_sent_per_s))
+            }
+            () if pieces(self.in_, self.out) => {
+                ("read", seen.process.reads, of_sockets(|packets| packets.bytes_received_per_s))
+            }
             () => return None,
         };
         let (many, few) = (self.out.max(self.in_), self.out.min(self.in_));
-        // The kernel counts the bytes of read and write alone: what sendto and its like move is not in them.
+        // The kernel counts the bytes of read and write alone: what sendto and its like move is seen at the connections.
         let counted = moved.is_some_and(|moved| moved.calls as f64 / seen.duration_s.max(1e-9) >= many / 2.0);
-        let bytes = bytes_per_call(moved).filter(|_| counted)?;
+        let at_sockets = (over_tcp > 0.0).then(|| over_tcp / many.max(1.0));
+        let bytes = bytes_per_call(moved).filter(|_| counted).or(at_sockets)?;
         let summary = if few > 0.0 {
             let times = many / few;
             format!(
-                "{times:.0} calls that {what} {bytes:.0} bytes each for every call in the other direction"
+                "{times:.0} calls that {what} {} bytes each for every call in the other direction",
+                few_bytes(bytes)
             )
         } else {
-            format!("{:.0} calls that {what} {bytes:.0} bytes each for every packet", many / packets)
+            format!(
+                "{:.0} calls that {what} {} bytes each for every packet",
+                many / packets,
+                few_bytes(bytes)
+            )
         };
         (bytes < PIECE_BYTES_MAX).then_some(Waste { summary, next: GATHER, is_answer: what == "write" })
     }
@@ -318,6 +363,11 @@ impl Calls {
         }
         Some(Outcome::short(many / most, format!("{most}"), format!("{text}, {many:.1} {kind}")))
     }
+}
+
+/// Of few bytes a tenth is told.
+fn few_bytes(bytes: f64) -> String {
+    if bytes < 10.0 { format!("{bytes:.1}") } else { format!("{bytes:.0}") }
 }
 
 /// Calls per second that look at files, where it goes through folders.
@@ -481,6 +531,41 @@ mod tests {
         };
         assert_eq!(sender(10_000).first(), Some(Class::SyscallHeavy));
         assert_eq!(sender(3_000_000).classes(), []);
+    }
+
+    /// A server that receives a request byte by byte, of which the kernel counts no bytes. Planted faults: what is not read by read(2)
+    /// moves nothing that is known (`at_sockets` of none); however many bytes there are (`PIECE_BYTES_MAX` of a megabyte).
+    #[test]
+    fn small_receives_are_known_by_the_bytes_of_their_connections() {
+        let receives = |bytes_per_s: f64| {
+            let network = [("main;recv;do_syscall_64_[k];tcp_recvmsg_[k]", 80), ("main;work", 20)];
+            calling(&network, &[("recvfrom", 600_000), ("sendto", 10_000)]).with(|seen| {
+                seen.packets = Some(Packets {
+                    loopback_packets: 200_000,
+                    connections: 4,
+                    bytes_received_per_s: bytes_per_s,
+                    ..Packets::default()
+                });
+            })
+        };
+        let said = receives(600_000.0).diagnosed();
+        assert_eq!(said.findings[0].class, Class::SyscallHeavy);
+        assert!(said.findings[0].summary.contains("read 1.0 bytes each"), "{}", said.findings[0].summary);
+        assert_eq!(receives(6e9).classes(), []);
+    }
+
+    /// Planted faults: each of the lines at nought; a poll that sleeps looks through its list meanwhile.
+    #[test]
+    fn long_lists_of_descriptors_that_are_looked_through_take_the_cpu() {
+        let polls = |hundredths: u64, per_s: u64, frame: &str| {
+            let looks = format!("main;poll;do_sys_poll_[k];{frame}_[k]");
+            calling(&[(looks.as_str(), hundredths), ("main;work", 100 - hundredths)], &[("poll", per_s)])
+                .classes()
+        };
+        assert_eq!(polls(70, 2_000, "tcp_poll"), [Class::SyscallHeavy]);
+        assert_eq!(polls(30, 2_000, "tcp_poll"), [], "most of it is work");
+        assert_eq!(polls(70, 40_000, "tcp_poll"), [], "16 µs each");
+        assert_eq!(polls(70, 2_000, "schedule"), [], "they sleep");
     }
 
     #[test]

@@ -695,6 +695,15 @@ impl<'o> OffCpu<'o> {
         1.0 + both_run_ns(&of_one, &of_other) as f64 / all_ns.max(1) as f64
     }
 
+    /// How long all ran but a run-time's own threads, which compile and collect for the others.
+    pub(super) fn run_but_of_keepers(&self) -> u64 {
+        let keeps = |tid: u32| {
+            let mut threads = self.profile.threads.iter();
+            threads.any(|thread| thread.tid == tid && names::is(&thread.name, names::KEEPERS))
+        };
+        self.threads.iter().filter(|(tid, _)| !keeps(**tid)).map(|(_, time)| time.run).sum()
+    }
+
     /// Sum over all threads.
     pub(super) fn sum(&self, of: impl Fn(&ThreadTime) -> u64) -> u64 {
         self.threads.values().map(of).sum()

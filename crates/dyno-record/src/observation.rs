@@ -248,6 +248,10 @@ pub struct Packets {
     pub unread: u64,
     /// Its TCP connections when watching ended.
     pub connections: u64,
+    /// Bytes per second that came over its TCP connections, by those that were looked at; 0 in records of before.
+    pub bytes_received_per_s: f64,
+    /// The same for bytes that it sent and that were acknowledged.
+    pub bytes_sent_per_s: f64,
     /// How its connections send, where that could be looked at.
     pub sending: Option<Sending>,
     /// Its listeners with their queues, where those could be looked at; none in records of before.

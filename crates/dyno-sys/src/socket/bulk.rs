@@ -125,6 +125,8 @@ pub struct Sending {
     pub segment: u32,
     /// Bytes that were received since it was opened, modulo 2³²: more when it changes.
     pub received: u32,
+    /// The same for bytes that were sent and acknowledged.
+    pub acknowledged: u32,
     /// Milliseconds since data was sent last, to the kernel's tick.
     pub sent_ms: u32,
     /// The same for data that came.
@@ -188,6 +190,7 @@ pub fn sending(fd: impl AsFd) -> io::Result<Sending> {
         window: at(80),
         unsent: at(144),
         received: at(128),
+        acknowledged: at(120),
         sent_ms: at(LAST_SENT_MS),
         received_ms: at(LAST_DATA_MS),
         acknowledged_ms: at(LAST_ACK_MS),

@@ -276,10 +276,7 @@ impl Counters {
             unread: self.connections.unread.min(after.connections.unread) as u64,
             connections: after.connections.held as u64,
             // Looked at while the window passes, by somebody else.
-            sending: None,
-            queues: Vec::new(),
-            asked: Vec::new(),
-            serving: None,
+            ..Packets::default()
         })
     }
 }

@@ -84,6 +84,8 @@ pub(super) struct Connected {
     pub(super) queues: Vec<Queue>,
     pub(super) asked: Vec<Asked>,
     pub(super) serving: Option<Serving>,
+    /// Bytes per second over its connections: that came, and that went.
+    pub(super) bytes_per_s: [f64; 2],
 }
 
 /// What was seen of one connection.
@@ -182,6 +184,7 @@ impl Watch {
             queues: self.queues.finish(),
             asked: most_asked(self.asked, self.lists, &self.turns),
             serving: self.turns.serving(),
+            bytes_per_s: self.turns.bytes_per_s(),
         }
     }
 }

@@ -68,13 +68,15 @@ struct Look {
     since_peer_ms: u32,
 }
 
-/// Segments with data, and those without any.
+/// Segments with data, those without any, and bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Segments {
     sent: u32,
     received: u32,
     bare_sent: u32,
     bare_received: u32,
+    bytes_sent: u32,
+    bytes_received: u32,
 }
 
 /// How much more often one side has to have acknowledged without a word for it to be told by that whose turn it is.
@@ -174,6 +176,8 @@ impl Turns {
             received: now.segments_received,
             bare_sent: now.bare_sent,
             bare_received: now.bare_received,
+            bytes_sent: now.acknowledged,
+            bytes_received: now.received,
         };
         let turn =
             self.each.entry(inode).or_insert_with(|| Turn { far, looks: Vec::new(), first: last, last });
@@ -223,6 +227,13 @@ impl Turns {
             sent_per_s,
             ..asked
         }
+    }
+
+    /// Bytes per second that came over all of its connections, and that went.
+    pub(super) fn bytes_per_s(&self) -> [f64; 2] {
+        let connections = (self.accepted + self.opened) as f64 / self.lists.max(1) as f64;
+        [|all: &Segments| all.bytes_received, |all: &Segments| all.bytes_sent]
+            .map(|bytes| self.per_s(self.each.values(), bytes, connections))
     }
 
     /// What was seen of the connections that the target accepted; none where there were none.
@@ -297,6 +308,8 @@ mod tests {
             let of = |sent, received| socket::Sending {
                 segments_sent: sent,
                 segments_received: received,
+                received: 100 * received,
+                acknowledged: 10 * sent,
                 ..spoke(true, 0)
             };
             turns.take(&client(1), &of(segment / 2, segment));
@@ -306,6 +319,7 @@ mod tests {
         let asked = turns.at(at(9_000), Asked { connections: 4.0, ..Asked::default() });
         let serving = turns.serving().unwrap();
         assert_eq!((asked.sent_per_s.round(), serving.received_per_s.round()), (20_000.0, 800.0));
+        assert_eq!(turns.bytes_per_s().map(f64::round), [1_080_000.0, 204_000.0], "of twelve connections");
     }
 
     /// Planted faults: a client that is never answered counts, or who never answers; one that hung up before the end does not; looks at clients

@@ -538,7 +538,7 @@ mod tests {
     fn who_tries_large_levels_alone_is_told_that_small_ones_have_short_pauses() {
         let good = estimates(18.0, 0.8, 1e-9);
         let points: Vec<(Point, f64)> =
-            good.points.iter().map(|(point, p)| (Point { biased: true, ..point.clone() }, *p)).collect();
+            good.points.iter().map(|(point, p)| (Point { biased: true, ..*point }, *p)).collect();
         let seen = Credibility { period_us: 1_000.0, ..Credibility::default() };
         let told = |least_pause_us| {
             verdict(&Case { points: &points, credibility: &seen, least_pause_us, ..case(&good) }).1

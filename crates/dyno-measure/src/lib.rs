@@ -11,6 +11,7 @@ pub mod estimate;
 pub mod hist;
 pub mod judge;
 pub mod means;
+pub mod movement;
 pub mod normal;
 pub mod others;
 pub mod prng;

@@ -77,7 +77,7 @@ impl Told {
     }
 
     /// The same, read from how far the lists are apart, where their own numbers tell nothing of how sure a mean is.
-    fn or_by(self, movement: Movement) -> Self {
+    pub(crate) fn or_by(self, movement: Movement) -> Self {
         if self.tells && self.estimate.has_spread() {
             return self;
         }
@@ -96,7 +96,7 @@ struct Centre {
 }
 
 /// ln of each number of a list.
-fn logs(values: &[f64]) -> Vec<f64> {
+pub(crate) fn logs(values: &[f64]) -> Vec<f64> {
     values.iter().map(|value| value.ln()).collect()
 }
 

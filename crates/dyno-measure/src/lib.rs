@@ -18,6 +18,7 @@ pub mod prng;
 pub mod rounds;
 pub mod series;
 pub mod shares;
+pub mod starts;
 pub mod stats;
 pub mod student;
 pub mod units;

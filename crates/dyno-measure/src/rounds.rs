@@ -104,8 +104,16 @@ impl Levels {
 
 /// A mean over starts with its 99 % interval.
 fn estimated(values: &[f64], rounds: usize) -> Estimate {
+    over_starts(values, rounds, TOTAL_Z)
+}
+
+/// A mean of what each start says, and an interval from what they differ by; `z` as a normal quantile, widened to Student's t.
+///
+/// # Panics
+/// With fewer than two.
+pub(crate) fn over_starts(values: &[f64], rounds: usize, z: f64) -> Estimate {
     let error = deviation(values) / (values.len() as f64).sqrt();
-    let half_width = student(TOTAL_Z, (values.len() - 1) as f64) * error;
+    let half_width = student(z, (values.len() - 1) as f64) * error;
     Estimate { log_ratio: mean(values), error, half_width, n: rounds, uncharged: 0.0 }
 }
 

@@ -97,6 +97,9 @@ pub struct Numbers {
     /// The means of B against those of A, percent: only where they are another answer than typical numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_effect_percent: Option<f64>,
+    /// Starts of A and of B, where these are what is compared: then `pairs` counts starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts: Option<[usize; 2]>,
     /// Why nothing can be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,

@@ -55,19 +55,112 @@ fn only_worse_is_a_no() {
     let a = folder.file("a", lines(&numbers(1.0, 1)));
     let b = folder.file("b", lines(&numbers(1.1, 2)));
     let same = folder.file("same", lines(&numbers(1.0, 3)));
-    for (words, code, word) in [
-        (vec!["judge", &a, &b], 1, "worse: "),
-        (vec!["judge", &b, &a], 0, "better: "),
-        (vec!["judge", &a, &b, "--higher"], 0, "better: "),
-        (vec!["judge", &b, &a, "--higher", "--unpaired"], 1, "worse: "),
-        (vec!["judge", &a, &same], 0, "no difference seen: "),
-        (vec!["judge", &a, &a], 0, "no difference seen: "),
+    for (words, code, word, warnings) in [
+        (vec!["judge", &a, &b], 1, "worse: ", 0),
+        (vec!["judge", &b, &a], 0, "better: ", 0),
+        (vec!["judge", &a, &b, "--higher"], 0, "better: ", 0),
+        (vec!["judge", &b, &a, "--higher", "--unpaired"], 1, "worse: ", 0),
+        // So small a difference may be that of two starts.
+        (vec!["judge", &a, &same], 0, "no difference seen: ", 1),
+        (vec!["judge", &a, &a], 0, "no difference seen: ", 0),
     ] {
         let ended = run(&words);
         assert_eq!(ended.code, Some(code), "{words:?}: {}", ended.out);
         assert!(ended.out.starts_with(word) && ended.out.lines().count() == 1, "{words:?}: {}", ended.out);
-        assert_eq!(ended.err, "");
+        assert_eq!(ended.err.lines().count(), warnings, "{words:?}: {}", ended.err);
     }
+}
+
+/// Starts of twenty numbers each, whose levels these are, with 1 % of noise.
+fn starts(levels: &[f64], seed: u64) -> String {
+    let of = |(seed, level): (u64, &f64)| format!("# start\n{}", lines(&numbers(*level, seed)));
+    (seed..).zip(levels).map(of).collect()
+}
+
+/// Starts that differ by 5 %: two a side tell nothing, and all numbers as one list would say "worse". Planted faults: the lines are
+/// comments as any others; each number counts.
+#[test]
+fn starts_are_judged_where_a_list_says_where_they_begin() {
+    let folder = Folder::new("judge-starts");
+    let a = folder.file("a", starts(&[1.0, 1.05], 1));
+    let b = folder.file("b", starts(&[1.06, 1.1], 11));
+    let ended = run(["judge", &a, &b]);
+    assert!(ended.done().starts_with("no difference seen: "), "{}", ended.out);
+    assert!(ended.out.contains("; 2 against 2 starts, 99 % interval"), "{}", ended.out);
+    assert!(ended.err.starts_with("warning: 2 starts on a side are few: more starts"), "{}", ended.err);
+    assert_eq!(ended.err.lines().count(), 1, "{}", ended.err);
+    let without = |path: &str, text: String| folder.file(path, text.replace("# start\n", ""));
+    let flat = [without("flat-a", starts(&[1.0, 1.05], 1)), without("flat-b", starts(&[1.06, 1.1], 11))];
+    let ended = run(["judge", &flat[0], &flat[1]]);
+    assert!(ended.out.starts_with("worse: ") && ended.err.contains("# start"), "{} {}", ended.out, ended.err);
+    let many = [1.0, 1.02, 0.98, 1.01, 0.99, 1.0];
+    let a = folder.file("many-a", starts(&many, 1));
+    let b = folder.file("many-b", starts(&many.map(|level| 1.1 * level), 11));
+    let ended = run(["judge", &a, &b, "--json"]);
+    let answer: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(
+        (&answer["verdict"], &answer["starts"], &answer["pairs"]),
+        (&"worse".into(), &[6, 6][..].into(), &6.into())
+    );
+    assert_eq!((ended.code, ended.err.as_str()), (Some(1), ""));
+    assert!(run(["judge", &a, &b]).out.contains("; 6 pairs of starts, "));
+    assert!(run(["judge", &a, &b, "--unpaired"]).out.contains("; 6 against 6 starts, "));
+}
+
+/// Planted fault: what has no spread tells nothing.
+#[test]
+fn constant_numbers_are_told_without_an_interval() {
+    let folder = Folder::new("judge-constant");
+    let [a, b] = [("a", 100.0), ("b", 200.0)].map(|(name, value)| folder.file(name, lines(&[value; 20])));
+    for (words, says) in [
+        (vec!["judge", &a, &b], "worse: b is +100.0 % against a, in every pair; 20 pairs, lower is better\n"),
+        (
+            vec!["judge", &a, &b, "--unpaired"],
+            "worse: b is +100.0 % against a, all numbers of each being alike; 20 against 20 numbers, lower is better\n",
+        ),
+        (
+            vec!["judge", &a, &a],
+            "no difference seen: a is 0.0 % against a, in every pair; 20 pairs, lower is better\n",
+        ),
+    ] {
+        let ended = run(&words);
+        let out = ended.out.replace(&a, "a").replace(&b, "b");
+        assert_eq!((out.as_str(), ended.err.as_str()), (says, ""), "{words:?}");
+    }
+}
+
+/// B costs 30 % more by three of twenty numbers. Planted fault: "at most" of typical numbers is all that is said.
+#[test]
+fn means_outside_of_what_is_claimed_are_told_beside_it() {
+    let folder = Folder::new("judge-means");
+    let a = folder.file("a", lines(&numbers(1.0, 1)));
+    let mut dear = numbers(1.0, 3);
+    dear.iter_mut().skip(2).step_by(7).for_each(|value| *value *= 3.0);
+    let ended = run(["judge", &a, &folder.file("b", lines(&dear))]);
+    assert!(ended.done().contains("; typical numbers differ by at most "), "{}", ended.out);
+    assert!(
+        ended.err.contains("plain means differ by +3") && ended.err.contains("3 of 20 lie"),
+        "{}",
+        ended.err
+    );
+}
+
+/// Planted fault: a quotient that is no number, and a panic.
+#[test]
+fn numbers_that_are_no_measurements_of_one_thing_are_an_error() {
+    let folder = Folder::new("judge-sizes");
+    let of = |name: &str, value: f64| folder.file(name, lines(&[value; 20]));
+    let (small, large, tiny) = (of("small", 1e-300), of("large", 1e300), of("tiny", 5e-324));
+    for (a, b) in [(&small, &large), (&large, &tiny), (&tiny, &small)] {
+        for words in [vec!["judge", a, b], vec!["judge", a, b, "--unpaired"]] {
+            let ended = run(&words);
+            assert!(ended.failed()[0].contains("hold numbers from "), "{}", ended.err);
+            assert!(ended.failed()[1].contains("different units"), "{}", ended.err);
+        }
+    }
+    let [a, b] = [("1e308", 0.9e308), ("1.7e308", 1.7e308)].map(|(name, value)| of(name, value));
+    let ended = run(["judge", &a, &b]);
+    assert!(ended.out.starts_with("worse: ") && ended.out.contains(" is +88.9 % against "), "{}", ended.out);
 }
 
 #[test]

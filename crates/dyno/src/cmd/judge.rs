@@ -7,6 +7,7 @@ mod again;
 mod numbers;
 mod records;
 mod side;
+mod within;
 mod written;
 
 use crate::out;
@@ -24,7 +25,7 @@ use super::{exit, gate};
 use crate::cli::{self, Format};
 use dyno_lab::Failure;
 use dyno_report::number;
-use numbers::Numbers;
+use numbers::{Numbers, Source};
 use side::Input;
 use written::{exported, json};
 
@@ -79,12 +80,7 @@ fn of_numbers(
     let a = Numbers::parse(a.name.clone(), &a.text, args.name.first())?;
     let b = Numbers::parse(b.name.clone(), &b.text, args.name.last())?;
     let judged = judge(args, &a, &b)?;
-    let dependence = judged.dependence.filter(|_| judged.tells);
-    let in_sequence = (a.in_sequence || b.in_sequence).then(|| IN_SEQUENCE.to_owned());
-    let warnings = warning(&a, &b).into_iter().chain(dependence.map(depends)).chain(in_sequence);
-    let warnings: Vec<String> = warnings
-        .chain(judged.means.as_ref().filter(|_| judged.why_not().is_none()).map(beside_typical))
-        .collect();
+    let warnings = warnings(&judged, &a, &b);
     warnings.iter().for_each(|warning| out::say(&format!("warning: {warning}\n")));
     let record = record(&judged, &a, &b);
     let mut sheet = record.sheet(if args.higher { Better::Higher } else { Better::Lower });
@@ -98,6 +94,20 @@ fn of_numbers(
     })?;
     let met = gate::told(&held);
     Ok(if judged.verdict == Verdict::Worse || !met { ExitCode::from(exit::NO) } else { exit::DONE })
+}
+
+/// What is said beside the answer, a line each.
+fn warnings(judged: &Judged, a: &Numbers, b: &Numbers) -> Vec<String> {
+    let dependence = judged.dependence.filter(|_| judged.tells && !judged.by_movement);
+    let few = match judged.starts {
+        Some(starts) => within::few_starts(starts),
+        None => warning(a, b),
+    };
+    let is_hyperfine = judged.starts.is_none() && [a, b].iter().any(|list| list.source == Source::Hyperfine);
+    let means = judged.means.as_ref().filter(|_| !judged.contradicts).map(beside_typical);
+    let of_runs =
+        is_hyperfine.then_some(IN_SEQUENCE).or_else(|| within::one_start(judged, a, b)).map(str::to_owned);
+    few.into_iter().chain(dependence.map(depends)).chain(means).chain(of_runs).collect()
 }
 
 struct Judged {
@@ -114,6 +124,10 @@ struct Judged {
     dependence: Option<Dependence>,
     /// Whether they tell anything.
     tells: bool,
+    /// Whether the interval is what both lists move by.
+    by_movement: bool,
+    /// Starts of A and of B, where these are what is compared.
+    starts: Option<[usize; 2]>,
     alpha: f64,
 }
 
@@ -122,17 +136,17 @@ impl Judged {
     fn why_not(&self) -> Option<String> {
         match (self.tells, self.estimate.has_spread(), &self.means) {
             (false, ..) => Some(ALL_ALIKE.to_owned()),
-            (true, false, _) => Some(NO_SPREAD.to_owned()),
-            (true, true, Some(means)) if self.contradicts => Some(two_answers(means)),
-            (true, true, _) => None,
+            (true, false, _) if !self.by_movement => Some(NO_SPREAD.to_owned()),
+            (true, _, Some(means)) if self.contradicts => Some(two_answers(means)),
+            (true, ..) => None,
         }
     }
 
     /// Typical numbers and means, which may be two answers. Where those tell a difference it stands, unless the means tell the
     /// opposite, or lie on the other side by more than one number; where they tell none and the means do, these are the answer.
     fn of(told: Told, means: Option<Means>, alpha: f64) -> Judged {
-        let Told { estimate, dependence, tells } = told;
-        let typical = if tells { Verdict::of(&estimate) } else { Verdict::NoDifference };
+        let Told { estimate, dependence, tells, by_movement } = told;
+        let typical = told.verdict();
         let means = means.filter(|_| tells);
         let by_typical = Judged {
             verdict: typical,
@@ -142,9 +156,13 @@ impl Judged {
             contradicts: false,
             dependence,
             tells,
+            by_movement,
+            starts: None,
             alpha,
         };
-        let Some(Means { estimate: of_means, beyond, .. }) = means else { return by_typical };
+        // Means that lie outside of the interval by what both sides have alike are told, and decide nothing.
+        let leaning = means.filter(|means| means.lean);
+        let Some(Means { estimate: of_means, beyond, .. }) = leaning else { return by_typical };
         // One run that was disturbed says nothing of the program.
         let are_many =
             beyond.into_iter().any(|many| many > 1) || Verdict::of(&of_means) != Verdict::NoDifference;
@@ -178,24 +196,35 @@ fn judge(args: &cli::Judge, a: &Numbers, b: &Numbers) -> Result<Judged, Failure>
             return Err(too_few(side));
         }
     }
-    let (a_values, b_values, alpha) = (&a.values, &b.values, args.alpha);
-    let told = match args.unpaired {
-        true => series_unpaired(a_values, b_values, alpha),
-        false => series_paired(a_values, b_values, alpha),
+    if let Some(failure) = within::too_far_apart(a, b) {
+        return Err(failure);
+    }
+    let judged = match within::by_starts(a, b, args.unpaired, args.alpha) {
+        Some((told, means)) => {
+            Judged { starts: Some(within::counts(a, b)), ..Judged::of(told, means, args.alpha) }
+        }
+        None => of_lists(args, a, b)?,
     };
-    let told = told.ok_or_else(|| unequal(a, b))?;
-    let typical = told.estimate.log_ratio;
-    let means = match args.unpaired {
-        true => means_unpaired(a_values, b_values, typical, alpha),
-        false => means_paired(a_values, b_values, typical, alpha),
-    };
-    let judged = Judged::of(told, means, args.alpha);
     let verdict = match (judged.verdict, args.higher) {
         (Verdict::Better, true) => Verdict::Worse,
         (Verdict::Worse, true) => Verdict::Better,
         (verdict, _) => verdict,
     };
     Ok(Judged { verdict, ..judged })
+}
+
+fn of_lists(args: &cli::Judge, a: &Numbers, b: &Numbers) -> Result<Judged, Failure> {
+    let (a_values, b_values, alpha) = (&a.values, &b.values, args.alpha);
+    let told = match args.unpaired {
+        true => series_unpaired(a_values, b_values, alpha),
+        false => series_paired(a_values, b_values, alpha),
+    };
+    let told = told.ok_or_else(|| unequal(a, b))?;
+    let means = match args.unpaired {
+        true => means_unpaired(a_values, b_values, &told.estimate, alpha),
+        false => means_paired(a_values, b_values, &told.estimate, alpha),
+    };
+    Ok(Judged::of(told, means, alpha))
 }
 
 /// Below this an interval leans on the noise being well-behaved, and is wide.
@@ -215,29 +244,31 @@ fn warning(a: &Numbers, b: &Numbers) -> Option<String> {
 fn depends(dependence: Dependence) -> String {
     format!(
         "the numbers resemble their neighbours (lag-1 correlation {:.2}): they are worth {:.0} independent ones, and the interval knows that; \
-         A and B in turns (A B B A …, line k beside line k) would tell more than longer runs of each",
+         A and B in turns (A B B A …, line k beside line k) would tell more than longer runs of each, and of a few starts of a program more starts \
+         (a line \"# start\" before each)",
         dependence.lag_1, dependence.effective
     )
 }
 
 /// Numbers in the order in which a program wrote them that measures one thing to its end, and then the next.
-const IN_SEQUENCE: &str = "hyperfine and go test -bench measure one thing to its end before the next: what differs between the two \
+const IN_SEQUENCE: &str = "hyperfine measures one thing to its end before the next: what differs between the two \
      moments is in the answer, and in no interval; where a few percent matter take turns (A B B A …, line k beside line k)";
 
 /// How many numbers make the means another thing than typical numbers.
 fn of_how_many(means: &Means) -> String {
     let [up, down] = means.beyond;
     let (many, of) = (up.max(down), means.of);
-    format!("{many} of {of} lie far beyond the others")
+    let verb = if many == 1 { "lies" } else { "lie" };
+    format!("{many} of {of} {verb} far beyond the others")
 }
 
-/// What the means say beside typical numbers, where both say the same or those alone say something.
+/// What the means say beside typical numbers.
 fn beside_typical(means: &Means) -> String {
     let [low, high] = means.estimate.interval_percent().map(number::percent);
+    let why = if means.beyond == [0; 2] { String::new() } else { format!(": {}", of_how_many(means)) };
     format!(
-        "of typical numbers (means without the lowest and the highest fifth) the answer is another than of means, {} ({low} to {high}): {}",
-        number::percent(means.estimate.percent()),
-        of_how_many(means)
+        "that is of typical numbers (means without the lowest and the highest fifth); plain means differ by {} ({low} to {high}){why}",
+        number::percent(means.estimate.percent())
     )
 }
 
@@ -254,7 +285,8 @@ fn two_answers(means: &Means) -> String {
 
 /// Why nothing can be told of series that change as slowly as they last.
 const ALL_ALIKE: &str = "the numbers change too slowly: they are worth too few independent ones for any interval; measure A and B in \
-     turns (A B B A …, line k beside line k), or for many times as long";
+     turns (A B B A …, line k beside line k), and if these are a few starts of a program, give more starts, each after a line \"# start\": \
+     longer ones do not help";
 
 /// Why nothing can be told of numbers that are all alike after trimming.
 const NO_SPREAD: &str = "after trimming all values are alike, and without a spread no difference can be told from noise; \
@@ -292,6 +324,7 @@ fn record(judged: &Judged, a: &Numbers, b: &Numbers) -> judged::Numbers {
         lag_1: dependence.map(|dependence| dependence.lag_1),
         effective_numbers: dependence.map(|dependence| dependence.effective),
         mean_effect_percent: means.map(|means| means.estimate.percent()),
+        starts: judged.starts,
         why: judged.why_not(),
     }
 }
@@ -312,21 +345,32 @@ fn sentence(judged: &Judged, a: &Numbers, b: &Numbers, args: &cli::Judge) -> Str
         Verdict::NoDifference => "no difference seen",
     };
     let level = 100.0 * (1.0 - alpha);
-    let counted = match args.unpaired {
-        true => format!("{} against {} numbers", b.values.len(), a.values.len()),
-        false => format!("{} pairs", estimate.n),
+    let counted = match (judged.starts, args.unpaired) {
+        (Some(starts), is_unpaired) => within::counted(starts, is_unpaired),
+        (None, true) => format!("{} against {} numbers", b.values.len(), a.values.len()),
+        (None, false) => format!("{} pairs", estimate.n),
     };
     let counted = if judged.by_means { format!("{counted} by their means") } else { counted };
-    let worth = dependence
-        .filter(|_| !judged.by_means)
-        .map(|dependence| format!(", worth {:.0} independent ones", dependence.effective));
-    let counted = counted + &worth.unwrap_or_default();
     let direction = if args.higher { "higher is better" } else { "lower is better" };
-    let at_most = match verdict {
-        Verdict::NoDifference => format!("; at most {:.1} % either way", estimate.at_most_percent()),
+    let (a, b) = (&a.name, &b.name);
+    if judged.by_movement && low == high {
+        let where_alike = if args.unpaired { "all numbers of each being alike" } else { "in every pair" };
+        return format!("{word}: {b} is {effect} against {a}, {where_alike}; {counted}, {direction}\n");
+    }
+    let worth = match dependence {
+        _ if judged.by_movement => ", much farther apart than either moves".to_owned(),
+        Some(dependence) if !judged.by_means => {
+            format!(", worth {:.0} independent ones", dependence.effective)
+        }
         _ => String::new(),
     };
-    let (a, b) = (&a.name, &b.name);
+    let counted = counted + &worth;
+    let at_most = match verdict {
+        Verdict::NoDifference => {
+            format!("; typical numbers differ by at most {:.1} %", estimate.at_most_percent())
+        }
+        _ => String::new(),
+    };
     format!(
         "{word}: {b} is {effect} ({low} to {high}) against {a}{at_most}; {counted}, {level} % interval, {direction}\n"
     )
@@ -348,11 +392,15 @@ mod tests {
         args
     }
 
+    fn list(name: &str, values: Vec<f64>) -> Numbers {
+        Numbers { name: name.to_owned(), starts: vec![values.len()], values, source: Source::List }
+    }
+
     /// Numbers around 100 with 2 % of noise, times a factor.
     fn noisy(name: &str, count: usize, factor: f64, seed: u64) -> Numbers {
         let mut rng = Prng::new(seed);
         let values = (0..count).map(|_| factor * (100.0 + 2.0 * rng.normal())).collect();
-        Numbers { name: name.to_owned(), values, in_sequence: false }
+        list(name, values)
     }
 
     #[test]
@@ -376,7 +424,8 @@ mod tests {
         assert_eq!(judged.verdict, Verdict::NoDifference);
         let text = sentence(&judged, &a, &b, &args(&[]));
         assert!(
-            text.starts_with("no difference seen: b.txt is ") && text.contains("against a.txt; at most "),
+            text.starts_with("no difference seen: b.txt is ")
+                && text.contains("against a.txt; typical numbers differ by at most "),
             "{text}"
         );
         assert!(
@@ -455,11 +504,7 @@ mod tests {
 
     #[test]
     fn numbers_without_a_spread_are_not_infinitely_sure() {
-        let list = |name: &str, values: &[f64]| Numbers {
-            name: name.to_owned(),
-            values: values.to_vec(),
-            in_sequence: false,
-        };
+        let list = |name: &str, values: &[f64]| list(name, values.to_vec());
         let (a, b) = (list("a", &[100.0; 5]), list("b", &[99.0, 99.0, 99.0, 99.0, 120.0]));
         let judged = judge(&args(&[]), &a, &b).unwrap();
         assert_eq!(judged.verdict, Verdict::NoDifference);
@@ -474,7 +519,7 @@ mod tests {
         let unpaired = args(&["--unpaired"]);
         let list = |name: &str, value: &mut dyn FnMut(f64) -> f64| {
             let values = (0..120).map(|at| value(f64::from(at))).collect();
-            Numbers { name: name.to_owned(), values, in_sequence: false }
+            super::tests::list(name, values)
         };
         let mut rng = Prng::new(5);
         let mut waving = |at: f64| 100.0 + 3.0 * (at / 13.0 * std::f64::consts::TAU).sin() + rng.normal();

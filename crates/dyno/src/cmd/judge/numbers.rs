@@ -19,8 +19,21 @@ pub(super) struct Numbers {
     pub(super) name: String,
     /// In the order of the file.
     pub(super) values: Vec<f64>,
-    /// Whether a program wrote them that measures one thing to its end.
-    pub(super) in_sequence: bool,
+    /// How many numbers each start of the program has, where the file says where starts begin; else all of them.
+    pub(super) starts: Vec<usize>,
+    /// Who wrote them.
+    pub(super) source: Source,
+}
+
+/// Who wrote a list of numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Anybody.
+    List,
+    /// It starts the program anew for each number, and measures one program to its end.
+    Hyperfine,
+    /// It takes all numbers of a run from one process, and measures one benchmark to its end.
+    Go,
 }
 
 impl Numbers {
@@ -37,14 +50,51 @@ impl Numbers {
     pub(super) fn parse(name: String, text: &str, wanted: Option<&String>) -> Result<Numbers, Failure> {
         let text = text.trim_start_matches('\u{feff}');
         let reader = Reader { name: &name, wanted };
-        let (values, in_sequence) = match text.trim_start().as_bytes().first() {
-            Some(b'[') => (reader.array(text)?, false),
-            Some(b'{') => (reader.hyperfine(text)?, true),
-            _ if text.lines().any(is_go_result) => (reader.go(text)?, true),
-            _ => (reader.lines(text)?, false),
+        let one = |values: Vec<f64>| (vec![values.len()], values);
+        let ((starts, values), source) = match text.trim_start().as_bytes().first() {
+            Some(b'[') => (one(reader.array(text)?), Source::List),
+            Some(b'{') => (one(reader.hyperfine(text)?), Source::Hyperfine),
+            _ if text.lines().any(is_go_result) => (reader.go(text)?, Source::Go),
+            _ => (reader.lines(text)?, Source::List),
         };
-        Ok(Numbers { name, values, in_sequence })
+        Ok(Numbers { name, values, starts, source })
     }
+
+    /// The numbers of each start.
+    pub(super) fn by_start(&self) -> Vec<&[f64]> {
+        let mut rest = &self.values[..];
+        let take = |length: &usize| {
+            let (start, later) = rest.split_at(*length);
+            rest = later;
+            start
+        };
+        self.starts.iter().map(take).collect()
+    }
+
+    /// Whether it says of several numbers that they are of one start, and of others that they are of another.
+    pub(super) fn has_starts(&self) -> bool {
+        self.starts.len() > 1 && self.starts.len() < self.values.len()
+    }
+}
+
+/// A line by which a list says that what follows is another start of the program; any words may stand after it.
+const START: &str = "start";
+
+fn is_start(line: &str) -> bool {
+    let comment = line.trim().strip_prefix('#').map(str::trim_start);
+    comment.is_some_and(|words| {
+        words.split_whitespace().next().is_some_and(|word| word.eq_ignore_ascii_case(START))
+    })
+}
+
+/// How many numbers stand between each two beginnings of a start, where there are any; both by line.
+fn lengths(numbers: impl Iterator<Item = usize>, begins: &[usize]) -> Vec<usize> {
+    let mut lengths = vec![0; begins.len() + 1];
+    for line in numbers {
+        lengths[begins.partition_point(|begin| *begin < line)] += 1;
+    }
+    lengths.retain(|length| *length > 0);
+    lengths
 }
 
 pub(super) const FORMS: &str = "it must hold numbers, one per line, a JSON array of them, hyperfine's --export-json, or go test -bench output";
@@ -56,11 +106,17 @@ struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    fn lines(&self, text: &str) -> Result<Vec<f64>, Failure> {
+    /// Lengths of starts, and all numbers.
+    fn lines(&self, text: &str) -> Result<(Vec<usize>, Vec<f64>), Failure> {
         self.no_name("is a list of numbers")?;
         let content = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
-        let lines = text.lines().map(content).enumerate().filter(|(_, line)| !line.is_empty());
-        lines.map(|(at, line)| self.number(&line, &format!("{}:{}", self.name, at + 1))).collect()
+        let begins: Vec<usize> =
+            (0..).zip(text.lines()).filter(|(_, line)| is_start(line)).map(|(at, _)| at).collect();
+        let lines: Vec<(usize, String)> =
+            text.lines().map(content).enumerate().filter(|(_, line)| !line.is_empty()).collect();
+        let starts = lengths(lines.iter().map(|(at, _)| *at), &begins);
+        let number = |(at, line): (usize, String)| self.number(&line, &format!("{}:{}", self.name, at + 1));
+        Ok((starts, lines.into_iter().map(number).collect::<Result<_, _>>()?))
     }
 
     fn array(&self, text: &str) -> Result<Vec<f64>, Failure> {
@@ -112,7 +168,7 @@ impl Reader<'_> {
         times.iter().enumerate().map(time).collect()
     }
 
-    fn go(&self, text: &str) -> Result<Vec<f64>, Failure> {
+    fn go(&self, text: &str) -> Result<(Vec<usize>, Vec<f64>), Failure> {
         let results = go_results(text);
         let mut names: Vec<String> = Vec::new();
         for result in &results {
@@ -121,8 +177,13 @@ impl Reader<'_> {
             }
         }
         let chosen = &names[self.chosen(&names)?];
-        let mine = results.iter().filter(|result| result.name == *chosen);
-        mine.map(|result| self.number(result.value, &format!("{}:{}", self.name, result.line))).collect()
+        let mine: Vec<&GoResult<'_>> = results.iter().filter(|result| result.name == *chosen).collect();
+        // Each run of the command is a process of its own, and says at its end how it went.
+        let ends = text.lines().enumerate().filter(|(_, line)| is_go_end(line)).map(|(at, _)| at + 1);
+        let starts = lengths(mine.iter().map(|result| result.line), &ends.collect::<Vec<_>>());
+        let number =
+            |result: &&GoResult<'_>| self.number(result.value, &format!("{}:{}", self.name, result.line));
+        Ok((starts, mine.iter().map(number).collect::<Result<_, _>>()?))
     }
 
     /// The benchmark that is meant: by its name, or because it is the only one.
@@ -191,6 +252,12 @@ fn kind(value: &Value) -> &'static str {
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     }
+}
+
+/// `ok  	example.com/a	1.2s`, `PASS`, or the head of the next run.
+fn is_go_end(line: &str) -> bool {
+    let word = line.split_whitespace().next().unwrap_or_default();
+    ["ok", "PASS", "FAIL", "goos:", "pkg:"].contains(&word)
 }
 
 fn is_go_result(line: &str) -> bool {
@@ -266,6 +333,27 @@ mod tests {
         assert_eq!(read("# before\n1\n\n 2.5 # slow\r\n3e-3\n", None).unwrap(), [1.0, 2.5, 0.003]);
         assert_eq!(read("\u{feff}1\n", None).unwrap(), [1.0]);
         assert!(read("", None).unwrap().is_empty());
+    }
+
+    fn starts(text: &str) -> Vec<usize> {
+        Numbers::parse("x.txt".to_owned(), text, None).unwrap().starts
+    }
+
+    /// Planted faults: any comment is a start's, or none is; a start without numbers is one.
+    #[test]
+    fn a_list_says_where_starts_begin_and_go_by_its_runs() {
+        assert_eq!(starts("# start\n1\n2\n\n3\n#start 2 of 3\n4\n# Start\n# start\n5\n6\n"), [3, 1, 2]);
+        assert_eq!(starts("1\n2\n# start\n3\n"), [2, 1]);
+        assert_eq!(starts("# starts\n1\n\n2\n3 # start\n4\n"), [4]);
+        assert_eq!(starts("[1, 2]"), [2]);
+        assert_eq!(starts(&GO.replace("BenchmarkB", "BenchmarkA")), [3]);
+        let twice = format!("{GO}ok  \tx\t1.2s\n{GO}");
+        let read = Numbers::parse("x".to_owned(), &twice, Some(&"BenchmarkA".to_owned())).unwrap();
+        assert_eq!((&read.starts[..], read.source), (&[2, 2][..], Source::Go));
+        assert_eq!(read.by_start(), [&[1234.0, 1230.5], &[1234.0, 1230.5]]);
+        assert!(read.has_starts());
+        let each = Numbers::parse("x".to_owned(), "1\n# start\n2\n", None).unwrap();
+        assert!(!each.has_starts(), "a number each is a list of starts");
     }
 
     #[test]

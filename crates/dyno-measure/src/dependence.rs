@@ -179,14 +179,15 @@ impl Centre {
         let least = ((1.0 + series.lag) / (1.0 - series.lag)).sqrt();
         let of = Centre { error: least * error, independent: (least * error, freedom), ..of };
         let Some((dependence, waves)) = series.dependence else { return of };
-        let mut count = ((dependence.effective / NUMBERS_PER_WAVE) as usize).min(WAVES_MAX);
-        let dependence = Some(dependence);
+        let count = ((dependence.effective / NUMBERS_PER_WAVE) as usize).min(WAVES_MAX);
         if count < WAVES_MIN && series.is_sure {
-            return Centre { freedom: None, dependence, ..of };
+            return Centre { freedom: None, dependence: Some(dependence), ..of };
         }
         // Chance may have made it, and may have hidden more of it.
         let widened = if count < WAVES_MIN { UNSURE } else { 1.0 };
-        count = count.max(WAVES_MIN);
+        let count = count.max(WAVES_MIN);
+        let effective = dependence.effective.max(NUMBERS_PER_WAVE * WAVES_MIN as f64);
+        let dependence = Some(Dependence { effective, ..dependence });
         let slow = (mean(&waves[..count]) / values.len() as f64).sqrt();
         // Dependence that pulls neighbours apart would narrow the interval: that is left to those who know it.
         Centre { error: widened * slow.max(of.error), freedom: Some(count as f64), dependence, ..of }

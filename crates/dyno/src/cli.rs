@@ -361,11 +361,11 @@ pub(crate) struct Load {
   dyno judge before.json after.json --fail-under 'total>=-2%'
 
 A file holds numbers, one per line, or a JSON array of them, or what hyperfine --export-json or
-go test -bench wrote; - is standard input. Lower is better unless --higher is given. Where a line
-'# start' stands before what each start of a program measured, starts are judged, not numbers. Two
-records of dyno climb, load, profile or diagnose are held against each other, figure by figure, with
-what else changed and what that forbids to conclude. A climb's record alone is judged again: every
-verdict in it must follow from its measurements.",
+go test -bench wrote; - is standard input. Lower is better unless --higher is given. Starts of a
+program are told by lines '# start': then they are judged, not single numbers. Two records of dyno
+climb, load, profile or diagnose are held against each other, figure by figure, with what else
+changed and what that forbids to conclude. A climb's record alone is judged again: every verdict in
+it must follow from its measurements.",
     after_help = "Exit status: 1 when B is worse, when a record's verdicts are not reached again, or when a condition is not met; 2 for an error.",
     help_template = HELP
 )]

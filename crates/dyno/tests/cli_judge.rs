@@ -68,6 +68,12 @@ fn only_worse_is_a_no() {
         assert_eq!(ended.code, Some(code), "{words:?}: {}", ended.out);
         assert!(ended.out.starts_with(word) && ended.out.lines().count() == 1, "{words:?}: {}", ended.out);
         assert_eq!(ended.err.lines().count(), warnings, "{words:?}: {}", ended.err);
+        assert_eq!(
+            ended.err.contains("if each side is one start"),
+            warnings == 1,
+            "{words:?}: {}",
+            ended.err
+        );
     }
 }
 
@@ -77,7 +83,7 @@ fn starts(levels: &[f64], seed: u64) -> String {
     (seed..).zip(levels).map(of).collect()
 }
 
-/// Starts that differ by 5 %: two a side tell nothing, and all numbers as one list would say "worse". Planted faults: the lines are
+/// Starts that differ by 5 %: two a side tell nothing, and longer ones would not either. Planted faults: the lines are
 /// comments as any others; each number counts.
 #[test]
 fn starts_are_judged_where_a_list_says_where_they_begin() {
@@ -92,7 +98,11 @@ fn starts_are_judged_where_a_list_says_where_they_begin() {
     let without = |path: &str, text: String| folder.file(path, text.replace("# start\n", ""));
     let flat = [without("flat-a", starts(&[1.0, 1.05], 1)), without("flat-b", starts(&[1.06, 1.1], 11))];
     let ended = run(["judge", &flat[0], &flat[1]]);
-    assert!(ended.out.starts_with("worse: ") && ended.err.contains("# start"), "{} {}", ended.out, ended.err);
+    assert!(
+        ended.out.starts_with("cannot be told: ") && ended.out.contains("give more starts"),
+        "{}",
+        ended.out
+    );
     let many = [1.0, 1.02, 0.98, 1.01, 0.99, 1.0];
     let a = folder.file("many-a", starts(&many, 1));
     let b = folder.file("many-b", starts(&many.map(|level| 1.1 * level), 11));

@@ -55,9 +55,9 @@ pub(super) fn counted([a, b]: [usize; 2], is_unpaired: bool) -> String {
 /// What few starts do not tell.
 pub(super) fn few_starts([a, b]: [usize; 2]) -> Option<String> {
     let least = a.min(b);
-    let noun = if least == 1 { "start" } else { "starts" };
+    let few = if least == 1 { "start on a side is little" } else { "starts on a side are few" };
     (least < STARTS_ENOUGH).then(|| {
-        format!("{least} {noun} on a side are few: more starts tell smaller differences, and more numbers of each do not")
+        format!("{least} {few}: more starts tell smaller differences, and more numbers of each do not")
     })
 }
 

@@ -254,7 +254,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// `ok  	example.com/a	1.2s`, `PASS`, or the head of the next run.
+/// `ok  example.com/a  1.2s`, `PASS`, or the head of the next run.
 fn is_go_end(line: &str) -> bool {
     let word = line.split_whitespace().next().unwrap_or_default();
     ["ok", "PASS", "FAIL", "goos:", "pkg:"].contains(&word)

@@ -186,7 +186,8 @@ impl Centre {
         // Chance may have made it, and may have hidden more of it.
         let widened = if count < WAVES_MIN { UNSURE } else { 1.0 };
         let count = count.max(WAVES_MIN);
-        let effective = dependence.effective.max(NUMBERS_PER_WAVE * WAVES_MIN as f64);
+        let effective =
+            dependence.effective.max((NUMBERS_PER_WAVE * WAVES_MIN as f64).min(values.len() as f64));
         let dependence = Some(Dependence { effective, ..dependence });
         let slow = (mean(&waves[..count]) / values.len() as f64).sqrt();
         // Dependence that pulls neighbours apart would narrow the interval: that is left to those who know it.

@@ -370,14 +370,8 @@ mod tests {
                         (0..40).map(|_| one(&mut rng)).collect()
                     };
                     let (a, b) = (side(0.0), side(part));
-                    let (typical, means): (
-                        fn(&[f64], &[f64], f64) -> Option<_>,
-                        fn(&[f64], &[f64], &Estimate, f64) -> _,
-                    ) = if unpaired {
-                        (series_unpaired, means_unpaired)
-                    } else {
-                        (series_paired, means_paired)
-                    };
+                    let typical = if unpaired { series_unpaired } else { series_paired };
+                    let means = if unpaired { means_unpaired } else { means_paired };
                     let typical = typical(&a, &b, 0.01).unwrap().estimate;
                     let [low, high] = typical.ends();
                     let apart = (mean(&b) / mean(&a)).ln();

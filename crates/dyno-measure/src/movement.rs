@@ -127,8 +127,9 @@ mod tests {
                 found += usize::from(both(&a, &b).iter().all(|told| told.verdict() == Verdict::Worse));
             }
             assert!(found >= 97, "{n} numbers: {found} of 100");
-            let drift =
-                |level: f64| (0..n).map(|at| level * (1.0 + 0.1 * at as f64 / n as f64)).collect::<Vec<_>>();
+            let drift = |level: f64| {
+                (0..n).map(|at| level * (1.0 + 0.1 * f64::from(at) / f64::from(n))).collect::<Vec<_>>()
+            };
             let told = series_unpaired(&drift(2.0), &drift(1.0), 0.01).unwrap();
             assert_eq!((told.verdict(), told.by_movement), (Verdict::Better, true), "{told:?}");
             let told = series_unpaired(&drift(1.1), &drift(1.0), 0.01).unwrap();

@@ -12,7 +12,7 @@ mod rings;
 mod sink;
 mod writer;
 
-use crate::stats::{Counters, Counts};
+use crate::stats::{Counters, Counts, LOG_TAKES_NOTHING, LOG_TOOK_AGAIN};
 use dyno_sys::event::EventFd;
 use dyno_sys::shm::Pushed;
 use dyno_sys::socket::{self, Io};
@@ -43,11 +43,11 @@ pub(crate) struct AccessLog {
 /// Where lines go.
 enum To {
     Nowhere,
-    /// `end` is how the last line that was begun ended, `errno` where the reason stands why one was lost.
+    /// `end` is how the last line that was begun ended, `refusal` where the reason stands why one was lost.
     File {
         file: OwnedFd,
         end: End,
-        errno: &'static AtomicU64,
+        refusal: &'static AtomicU64,
     },
     Ring(RingEnd),
     /// Replies wait until the ring's lines are written. `is_refused`: one found no room, and its reply must not leave.
@@ -72,7 +72,7 @@ impl AccessLog {
     }
 
     pub(crate) fn sync(format: LogFormat, file: OwnedFd, counters: Counters) -> AccessLog {
-        AccessLog::to(format, To::File { file, end: End::Whole, errno: counters.log_errno() })
+        AccessLog::to(format, To::File { file, end: End::Whole, refusal: counters.log_refusal() })
     }
 
     pub(crate) fn ring(format: LogFormat, ring: RingEnd) -> AccessLog {
@@ -110,12 +110,11 @@ impl AccessLog {
         let AccessLog { to, format, line, pid } = self;
         match to {
             To::Nowhere => {}
-            To::File { file, end, errno } => {
+            To::File { file, end, refusal } => {
                 line::put(line, format, entry, *pid);
-                if let Err(why) = write_line(file, line, end, counts) {
-                    errno.store(u64::from(why.unsigned_abs()), Ordering::Relaxed);
-                    counts.log_drops += 1;
-                }
+                let outcome = write_line(file, line, end, counts);
+                counts.log_drops += u64::from(outcome.is_err());
+                note(refusal, outcome);
             }
             To::Ring(ring) => {
                 line::put(line, format, entry, *pid);
@@ -194,6 +193,20 @@ fn write_line(file: &OwnedFd, line: &mut Vec<u8>, end: &mut End, counts: &mut Co
     write_whole(line, end, write)
 }
 
+/// Notes why a line was lost, and that one went in again. While all is well the word is only read: it is every worker's.
+fn note(refusal: &AtomicU64, outcome: Result<(), i32>) {
+    let before = refusal.load(Ordering::Relaxed);
+    let now = match outcome {
+        Ok(()) if before == 0 => 0,
+        Ok(()) => before | LOG_TOOK_AGAIN,
+        Err(0) => LOG_TAKES_NOTHING,
+        Err(errno) => u64::from(errno.unsigned_abs()),
+    };
+    if now != before {
+        refusal.store(now, Ordering::Relaxed);
+    }
+}
+
 /// Writes until all is written or no more can be: then with the error number, 0 where nothing is taken now. `end` is how what
 /// was written ends. A disk that fills up takes part of a write and refuses the next (write(2)).
 fn write_whole(bytes: &[u8], end: &mut End, mut write: impl FnMut(&[u8]) -> Io) -> Result<(), i32> {
@@ -231,7 +244,12 @@ mod tests {
         log.entry(&entry, &mut counts);
         assert_eq!((counts.log_writes, counts.log_drops), (1, 1));
         // ENOSPC
-        assert_eq!(counters.log_errno().load(Ordering::Relaxed), 28);
+        assert_eq!(counters.log_refusal().load(Ordering::Relaxed), 28);
+        log.reopen(&OwnedFd::from(OpenOptions::new().write(true).open("/dev/null").unwrap())).unwrap();
+        assert_eq!(counters.log_refusal().load(Ordering::Relaxed), 28, "no line went in yet");
+        log.entry(&entry, &mut counts);
+        assert_eq!(counters.log_refusal().load(Ordering::Relaxed), 28 | LOG_TOOK_AGAIN);
+        assert_eq!(counts.log_drops, 1);
     }
 
     #[test]

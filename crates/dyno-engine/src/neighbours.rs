@@ -69,8 +69,10 @@ impl Neighbours {
     /// `token` names a listener by its number among all of this.
     pub(crate) fn look(&mut self, epoll: &Epoll, has_room: bool, token: impl Fn(usize) -> u64) {
         let is_open = |worker| self.counters.accepting(worker) == Accepting::Open;
-        let is_able = self.others.is_empty() || !has_room || is_open(self.own);
-        debug_assert!(is_able, "who is full helps nobody");
+        let own = self.counters.accepting(self.own);
+        // One that was stuck and has just got on is not said to be well yet.
+        let is_able = matches!(own, Accepting::Open | Accepting::Stuck);
+        debug_assert!(self.others.is_empty() || !has_room || is_able, "who is full helps nobody");
         let mut first = 0;
         for other in &mut self.others {
             let should_help = has_room && !is_open(other.number);

@@ -102,6 +102,11 @@ impl fmt::Display for Counts {
 /// Where `requests` stands in a row: first, so that it is read before the others.
 const REQUESTS: usize = 0;
 
+/// The log took nothing and gave no reason: a pipe that is full. No error number is as large.
+pub(crate) const LOG_TAKES_NOTHING: u64 = 1 << 32;
+/// Beside a reason: it is over.
+pub(crate) const LOG_TOOK_AGAIN: u64 = 1 << 63;
+
 /// Words of a row: the counters rounded up to whole cache lines, so that two workers never write one line.
 const ROW_WORDS: usize = Counts::NAMES.len().next_multiple_of(8);
 
@@ -118,13 +123,15 @@ pub(crate) enum Accepting {
     Full = 1,
     /// It drains or is dead; its successor opens again.
     Leaving = 2,
+    /// It does not turn its loop, as the supervisor has seen.
+    Stuck = 3,
 }
 
 impl Accepting {
     /// What a word of the shared memory says. Workers can write there, and the supervisor must outlive a broken one: a
     /// word that `set_accepting` never writes says that its worker is not to be counted on.
     fn of(word: u64) -> Accepting {
-        let known = [Accepting::Open, Accepting::Full];
+        let known = [Accepting::Open, Accepting::Full, Accepting::Stuck];
         known.into_iter().find(|state| *state as u64 == word).unwrap_or(Accepting::Leaving)
     }
 }
@@ -173,14 +180,21 @@ impl Counters {
         self.words.get(self.rows * ROW_WORDS + 2)
     }
 
-    /// Why a worker that writes the access log itself has lost its last line: an error number, or 0.
-    pub(crate) fn log_errno(&self) -> &'static AtomicU64 {
+    /// Why a worker that writes the access log itself has lost its last line: an error number, [`LOG_TAKES_NOTHING`], or 0;
+    /// with [`LOG_TOOK_AGAIN`] a line went in since. Workers write the same file, so that one word does for all of them.
+    pub(crate) fn log_refusal(&self) -> &'static AtomicU64 {
         self.words.get(self.rows * ROW_WORDS + 3)
     }
 
     /// Whether a worker accepts connections.
     pub(crate) fn accepting(&self, row: usize) -> Accepting {
         Accepting::of(self.accepting_word(row).load(Ordering::Acquire))
+    }
+
+    /// Said by the supervisor, unless the worker itself has said something else meanwhile.
+    pub(crate) fn change_accepting(&self, row: usize, from: Accepting, to: Accepting) {
+        let (from, to) = (from as u64, to as u64);
+        let _ = self.accepting_word(row).compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
     }
 
     /// Said by the worker itself, and of a dead one by the supervisor.
@@ -298,12 +312,16 @@ mod tests {
             counters.set_accepting(1, state);
             assert_eq!((counters.accepting(0), counters.accepting(1)), (Accepting::Open, state));
         }
+        counters.change_accepting(1, Accepting::Full, Accepting::Stuck);
+        assert_eq!(counters.accepting(1), Accepting::Open, "it has said so itself meanwhile");
+        counters.change_accepting(1, Accepting::Open, Accepting::Stuck);
+        assert_eq!((counters.accepting(0), counters.accepting(1)), (Accepting::Open, Accepting::Stuck));
         assert_eq!((counters.total(), counters.spin().load(Ordering::Relaxed)), (Counts::default(), 7));
     }
 
     #[test]
     fn a_word_that_nobody_wrote_takes_a_worker_for_gone_and_harms_nobody() {
-        for word in [3, 1 << 32, u64::MAX] {
+        for word in [4, 1 << 32, u64::MAX] {
             assert_eq!(Accepting::of(word), Accepting::Leaving);
         }
     }

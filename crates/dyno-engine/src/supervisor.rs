@@ -12,6 +12,7 @@ mod images;
 mod leave;
 mod logs;
 mod place;
+mod pulse;
 mod scraped;
 mod supply;
 mod tell;
@@ -40,6 +41,7 @@ use images::Images;
 pub use logs::LogTrouble;
 use logs::Logs;
 pub(crate) use place::{CUT, FAILED, Life, OK, PAUSE_NS_MAX, Place};
+use pulse::Pulse;
 use scraped::Scraped;
 use std::ffi::CStr;
 use std::io;
@@ -206,6 +208,8 @@ struct Supervisor<'r> {
     counters: Counters,
     /// The process that serves metrics, where one is asked for.
     scraped: Option<Scraped>,
+    /// Whether workers get on, where metrics are served.
+    pulse: Option<Pulse>,
     /// Tells workers that one of them is full, or no longer.
     full: Arc<EventFd>,
     /// When it was said last that workers are full.
@@ -229,6 +233,7 @@ impl<'r> Supervisor<'r> {
         let images = Images::new(mounts);
         Ok(Supervisor {
             logs: Logs::open(&config)?,
+            pulse: metrics.is_some().then(|| Pulse::new(workers)),
             scraped: Scraped::new(metrics, workers, ledger)?,
             ears: Some(ears(config.control.take(), master, &full)?),
             full,
@@ -299,6 +304,7 @@ impl<'r> Supervisor<'r> {
             self.tell_log(on_event);
             self.tell_memory(on_event);
             self.tell_full(on_event);
+            self.look_at_workers(on_event);
             self.tell_alive();
             match self.stopping {
                 Stopping::No => continue,
@@ -348,8 +354,8 @@ impl<'r> Supervisor<'r> {
             Stopping::No | Stopping::AtOnce => None,
         };
         let minute = Some(self.memory.looked_ns + MEMORY_LOOK_NS);
-        let look = self.logs.look_due_ns();
-        match replacements.chain(end).chain(look).chain(minute).chain(self.alive_due_ns).min() {
+        let looks = self.logs.look_due_ns().into_iter().chain(self.pulse.as_ref().map(Pulse::due_ns));
+        match replacements.chain(end).chain(looks).chain(minute).chain(self.alive_due_ns).min() {
             None => Timeout::Forever,
             Some(due_ns) => {
                 let wait_ms = due_ns.saturating_sub(clock::mono_ns()).div_ceil(1_000_000);

@@ -80,6 +80,9 @@ pub(crate) struct Input {
     pub(crate) extras: Extras,
 }
 
+/// The order to do nothing: that the loop turns for it shows that the worker gets on.
+pub(crate) const TURN: &[u8] = b"turn";
+
 /// The order to let others take over.
 pub(crate) const RETIRE: &[u8] = b"retire";
 
@@ -337,6 +340,7 @@ impl<W: Way> Loop<W> {
             match rights::receive(self.orders.as_fd(), ORDER_BYTES_MAX) {
                 Ok(packet) if packet.bytes.is_empty() => return self.begin_drain(Leave::Stopped),
                 Ok(packet) if packet.bytes == RETIRE => self.begin_drain(Leave::Replaced),
+                Ok(packet) if packet.bytes == TURN => {}
                 Ok(packet) if [log::ORDER, error_log::ORDER].contains(&&*packet.bytes) => {
                     self.take_log(&packet);
                 }

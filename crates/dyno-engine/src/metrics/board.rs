@@ -26,8 +26,14 @@ impl Board {
             return Some("draining\n".to_owned());
         }
         let rows = self.meters.rows();
-        let accepting = (0..rows).filter(|row| self.counters.accepting(*row) == Accepting::Open).count();
-        (accepting < rows).then(|| format!("{accepting} of {rows} workers accept\n"))
+        let of = |state| (0..rows).filter(|row| self.counters.accepting(*row) == state).count();
+        let (accepting, stuck) = (of(Accepting::Open), of(Accepting::Stuck));
+        let why = match stuck {
+            0 => String::new(),
+            1 => ": one does not get on".to_owned(),
+            _ => format!(": {stuck} do not get on"),
+        };
+        (accepting < rows).then(|| format!("{accepting} of {rows} workers accept{why}\n"))
     }
 }
 
@@ -52,6 +58,8 @@ mod tests {
         assert_eq!(board.ailment(), None);
         counters.set_accepting(1, Accepting::Full);
         assert_eq!(board.ailment().as_deref(), Some("1 of 2 workers accept\n"));
+        counters.set_accepting(0, Accepting::Stuck);
+        assert_eq!(board.ailment().as_deref(), Some("0 of 2 workers accept: one does not get on\n"));
         meters.begin_drain();
         assert_eq!(board.ailment().as_deref(), Some("draining\n"));
     }

@@ -39,6 +39,19 @@ pub enum Event {
         /// Nanoseconds until its replacement is started.
         replaced_in_ns: u64,
     },
+    /// A worker does nothing: it was stopped, or a handler does not come back. Told once, where metrics are served; the others
+    /// accept in its place.
+    WorkerStuck {
+        /// Which.
+        pid: Pid,
+        /// For how many nanoseconds, and a second more at most.
+        for_ns: u64,
+    },
+    /// It works again.
+    WorkerGetsOn {
+        /// Which.
+        pid: Pid,
+    },
     /// A worker was told alone to drain, and did.
     WorkerDrained {
         /// Which.

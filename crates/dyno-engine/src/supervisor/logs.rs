@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::dials::Log;
 use crate::error::{EngineError, refused};
 use crate::log::{self, AccessLog, RECORD_BYTES_MAX, Rings, Trouble, Until};
-use crate::stats::Counters;
+use crate::stats::{Counters, LOG_TAKES_NOTHING, LOG_TOOK_AGAIN};
 use dyno_sys::socket;
 use std::fmt;
 use std::io;
@@ -99,16 +99,15 @@ impl Logs {
         self.log.as_ref().map(|_| self.watched.looked_ns + TROUBLE_LOOK_NS)
     }
 
-    /// What keeps the log from taking lines, of which so many were lost until now. Where workers write themselves it is what the
-    /// last of them has heard, for as long as lines are lost.
-    pub(super) fn trouble(&self, now_ns: u64, lost: u64, counters: Counters) -> Option<Trouble> {
+    /// What keeps the log from taking lines, of which so many were lost until now. Where workers write themselves it is what
+    /// the last of them has heard, until a line goes in: without one nobody knows that the next would.
+    pub(super) fn trouble(&self, now_ns: u64, lost: u64, counters: Counters) -> Option<LogTrouble> {
         if let Some(lines) = &self.lines {
-            return lines.rings.ledger.trouble(now_ns);
+            return lines.rings.ledger.trouble(now_ns).map(LogTrouble::from);
         }
-        let errno = counters.log_errno().load(Ordering::Relaxed);
-        // A word that workers write: whatever stands there, it is a number that is told.
-        let errno = i32::try_from(errno).ok().filter(|errno| *errno > 0)?;
-        (lost > self.watched.lost).then_some(Trouble::Refused(errno))
+        let word = counters.log_refusal().load(Ordering::Relaxed);
+        let is_over = word & LOG_TOOK_AGAIN != 0 && lost <= self.watched.lost;
+        refusal_of(word & !LOG_TOOK_AGAIN).filter(|_| !is_over)
     }
 
     /// What a worker writes to.
@@ -146,7 +145,7 @@ impl Watched {
     }
 
     /// What is to be told of what is seen now.
-    pub(super) fn look(&mut self, now_ns: u64, lost: u64, trouble: Option<Trouble>) -> Option<Tiding> {
+    pub(super) fn look(&mut self, now_ns: u64, lost: u64, trouble: Option<LogTrouble>) -> Option<Tiding> {
         let has_lost = lost > self.lost;
         let before = std::mem::replace(&mut self.lost, lost);
         self.looked_ns = now_ns;
@@ -154,7 +153,7 @@ impl Watched {
             (None, None) if !has_lost => None,
             (None, trouble) => {
                 self.lost_before = Some(before);
-                Some(Tiding::Trouble(trouble.map_or(LogTrouble::Slow, LogTrouble::from)))
+                Some(Tiding::Trouble(trouble.unwrap_or(LogTrouble::Slow)))
             }
             (Some(before), None) if !has_lost => {
                 self.lost_before = None;
@@ -162,6 +161,16 @@ impl Watched {
             }
             (Some(_), _) => None,
         }
+    }
+}
+
+/// What a word says that workers write: whatever stands there, it is told as one of these.
+fn refusal_of(word: u64) -> Option<LogTrouble> {
+    match i32::try_from(word) {
+        Ok(0) => None,
+        Ok(errno) => Some(LogTrouble::Refused(errno)),
+        Err(_) if word == LOG_TAKES_NOTHING => Some(LogTrouble::Stalled),
+        Err(_) => None,
     }
 }
 
@@ -176,20 +185,46 @@ impl From<Trouble> for LogTrouble {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
     fn trouble_is_told_once_and_its_end_once_with_what_it_cost() {
         let mut watched = Watched::default();
         let mut look = |lost, trouble| watched.look(0, lost, trouble);
-        let full = Some(Trouble::Refused(28));
+        let full = Some(LogTrouble::Refused(28));
         assert_eq!(look(0, None), None);
         assert_eq!(look(0, full), Some(Tiding::Trouble(LogTrouble::Refused(28))));
-        assert_eq!((look(5, full), look(9, full), look(9, Some(Trouble::Stalled))), (None, None, None));
+        assert_eq!((look(5, full), look(9, full), look(9, Some(LogTrouble::Stalled))), (None, None, None));
         assert_eq!(look(10, None), None, "lines were lost since");
         assert_eq!(look(10, None), Some(Tiding::Recovered { lost: 10 }));
         assert_eq!(look(10, None), None);
         assert_eq!(look(11, None), Some(Tiding::Trouble(LogTrouble::Slow)));
         assert_eq!(look(11, None), Some(Tiding::Recovered { lost: 1 }));
+    }
+
+    /// A request each few seconds, of which no line goes in: it is one trouble, told once. Planted fault: the trouble of
+    /// workers that write themselves is none at a look before which no line was lost.
+    #[test]
+    fn a_log_that_workers_write_is_well_again_only_when_a_line_went_in() {
+        let counters = Counters::new(1, 0).unwrap();
+        let mut logs = Logs { log: None, lines: None, watched: Watched::default() };
+        let mut look = |lost, word| {
+            counters.log_refusal().store(word, Ordering::Relaxed);
+            let trouble = logs.trouble(0, lost, counters);
+            logs.watched.look(0, lost, trouble)
+        };
+        assert_eq!(look(0, 0), None);
+        assert_eq!(look(1, 27), Some(Tiding::Trouble(LogTrouble::Refused(27))));
+        assert_eq!((look(1, 27), look(1, 27), look(2, 27), look(2, 27)), (None, None, None, None));
+        assert_eq!(look(3, 27 | LOG_TOOK_AGAIN), None, "lines were lost since");
+        assert_eq!(look(3, 27 | LOG_TOOK_AGAIN), Some(Tiding::Recovered { lost: 3 }));
+        let short = Some(Tiding::Trouble(LogTrouble::Refused(28)));
+        assert_eq!(look(4, 28 | LOG_TOOK_AGAIN), short, "the reason is told though it is over");
+        assert_eq!(look(4, 28 | LOG_TOOK_AGAIN), Some(Tiding::Recovered { lost: 1 }));
+        assert_eq!(look(5, LOG_TAKES_NOTHING), Some(Tiding::Trouble(LogTrouble::Stalled)));
+        assert_eq!((look(5, LOG_TAKES_NOTHING), look(6, LOG_TAKES_NOTHING)), (None, None));
+        assert_eq!(look(6, LOG_TAKES_NOTHING | LOG_TOOK_AGAIN), Some(Tiding::Recovered { lost: 2 }));
+        assert_eq!(look(6, 1 << 40), None, "a word that nobody writes");
     }
 }

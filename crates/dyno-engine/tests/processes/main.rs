@@ -15,6 +15,7 @@ mod log;
 mod reload;
 mod sandbox;
 mod served;
+mod stuck;
 mod upgrade;
 
 use crate::served::{Served, be_server, figure, is_alive, is_zombie, program, temporary, words};
@@ -172,6 +173,10 @@ const TESTS: &[(&str, fn())] = &[
     (
         "a_killed_worker_loses_its_own_requests_and_is_replaced_within_20_ms",
         kills::a_killed_worker_loses_its_own_requests_and_is_replaced_within_20_ms,
+    ),
+    (
+        "a_worker_that_does_not_get_on_is_told_of_and_the_others_accept_in_its_place",
+        stuck::a_worker_that_does_not_get_on_is_told_of_and_the_others_accept_in_its_place,
     ),
     ("workers_serve_a_folder_and_its_changes", content::workers_serve_a_folder_and_its_changes),
     ("a_new_worker_serves_what_the_folder_has_now", content::a_new_worker_serves_what_the_folder_has_now),

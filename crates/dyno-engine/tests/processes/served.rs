@@ -318,6 +318,8 @@ fn tell(event: Event) {
         Event::Alive => println!("alive"),
         Event::Metrics { addr } => println!("metrics {addr}"),
         Event::MetricsDied { exit, .. } => println!("metrics died {exit}"),
+        Event::WorkerStuck { pid, for_ns } => println!("stuck {pid} for_ns {for_ns}"),
+        Event::WorkerGetsOn { pid } => println!("gets on {pid}"),
         Event::WorkerDrained { pid } => println!("drained {pid}"),
         Event::WorkerReplaced { old, new } => println!("replaced {old} {new}"),
         Event::WorkerNotReplaced { why } => println!("not replaced: {why}"),

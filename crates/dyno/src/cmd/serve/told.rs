@@ -30,6 +30,12 @@ pub(super) fn told(event: &Event) -> String {
         Event::WorkerDied { pid, exit, replaced_in_ns } => {
             format!("warning: worker {pid} died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
         }
+        Event::WorkerStuck { pid, for_ns } => format!(
+            "warning: worker {pid} has not got on for {} s: it was stopped, or a handler does not come back; \
+             its connections wait\n",
+            *for_ns as f64 / 1e9
+        ),
+        Event::WorkerGetsOn { pid } => format!("worker {pid} gets on again\n"),
         Event::WorkerDrained { pid } => {
             format!("worker {pid} was told to drain and has ended; it is replaced\n")
         }

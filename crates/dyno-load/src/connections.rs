@@ -250,7 +250,8 @@ impl Connections {
                 Link::Connecting(_) if aged => {
                     self.tally.errors.connect += 1;
                     self.down.failed();
-                    self.note_timeout();
+                    let timeout_ns = self.timeout_ns;
+                    self.tally.note(|addr| OpenError::Unreached { addr, timeout_ns });
                     self.replace(epoll, index, now_ns);
                 }
                 Link::Queueing if aged || self.sending == Sending::Nothing => {
@@ -517,7 +518,8 @@ impl Connections {
     fn timed_out(&mut self, index: usize) {
         self.tally.errors.timeout += 1;
         self.tally.timed_out += self.clients[index].in_flight as u64;
-        self.note_timeout();
+        let timeout_ns = self.timeout_ns;
+        self.tally.note(|addr| OpenError::Late { addr, timeout_ns });
     }
 
     /// Takes what the connection owes off it; the caller closes it.
@@ -526,11 +528,6 @@ impl Connections {
         self.tally.unfinished.push(Unfinished { age_ns, requests: client.in_flight as u64 });
         (client.in_flight, client.unsent) = (0, 0);
         self.busy -= 1;
-    }
-
-    fn note_timeout(&mut self) {
-        let (timeout_ns, connections) = (self.timeout_ns, self.clients.len());
-        self.tally.note(|addr| OpenError::TimedOut { addr, timeout_ns, answered: 0, connections });
     }
 }
 

@@ -33,6 +33,7 @@ mod crew;
 mod down;
 mod heard;
 pub mod limit;
+mod paced;
 mod report;
 mod requests;
 pub mod run;
@@ -43,6 +44,7 @@ mod template;
 pub use beside::{Beside, Progress, Waited};
 pub use check::{Body, Expect, WrongAnswer};
 pub use crew::{Crew, Placement};
+pub use paced::HeldBack;
 pub use report::{
     BlockReport, BlockSpec, Edge, Errors, Loaded, OpenError, Percentile, SessionPlan, Unanswered, Unfinished,
 };

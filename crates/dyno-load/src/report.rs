@@ -417,7 +417,23 @@ pub enum OpenError {
         /// Connections that it was to have.
         connections: usize,
     },
-    /// No whole answer came in time.
+    /// A request of a load that runs was older than the timeout.
+    #[error("a request to {addr} was not answered within {} ms", timeout_ns / 1_000_000)]
+    Late {
+        /// Where to.
+        addr: Addr,
+        /// The plan's timeout in nanoseconds.
+        timeout_ns: u64,
+    },
+    /// No answer to an attempt to connect came in time.
+    #[error("{addr} took no connection within {} ms", timeout_ns / 1_000_000)]
+    Unreached {
+        /// Where to.
+        addr: Addr,
+        /// The plan's timeout in nanoseconds.
+        timeout_ns: u64,
+    },
+    /// No whole answer came in time, while the load was opened.
     #[error("{addr} did not answer within {} ms ({answered} of {connections} connections were answered)", timeout_ns / 1_000_000)]
     TimedOut {
         /// Where to.

@@ -262,7 +262,7 @@ impl Session {
         let tally = self.connections.tally.replace();
         self.opening_ns = self.opening_ns.max(tally.latencies.max());
         match tally.first_error {
-            Some(OpenError::TimedOut { .. }) => Err(silent),
+            Some(OpenError::Late { .. } | OpenError::Unreached { .. }) => Err(silent),
             Some(error) => Err(error),
             None => Ok(()),
         }

@@ -267,7 +267,7 @@ pub(super) fn not_opened(error: &OpenError, args: &cli::Load, lasts: &str) -> Fa
                 format!("curl -si URL, or {lasts}{:.0}s to await it for all of --timeout", duration_s.ceil()),
             )
         }
-        OpenError::TimedOut { .. } => {
+        OpenError::TimedOut { .. } | OpenError::Late { .. } | OpenError::Unreached { .. } => {
             ("it hangs, or is slower than --timeout".to_owned(), "--timeout 10s, or curl -si URL".to_owned())
         }
         OpenError::WrongAnswer { .. } => {

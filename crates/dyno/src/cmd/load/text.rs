@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dyno_load::limit::Limited;
 use dyno_load::run::LoadReport;
-use dyno_load::{BlockReport, Percentile, Progress};
+use dyno_load::{BlockReport, HeldBack, Percentile, Progress};
 use dyno_measure::Histogram;
 use dyno_measure::stats::{deviation, mean};
 
@@ -49,6 +49,7 @@ pub(super) fn body(outcome: &Outcome<'_>) -> String {
     let (time, read) = (micros(loaded.wall_ns as f64 / 1e3), binary(loaded.bytes as f64));
     out.push_str(&format!("  {} requests in {time}, {read}B read\n", loaded.replies));
     push_errors(&mut out, outcome);
+    push_held_back(&mut out, block);
     out.push_str(&format!("Requests/sec: {:>9.2}\n", report.replies_per_s()));
     out.push_str(&format!("Transfer/sec: {:>10}B\n", binary(report.bytes_per_s())));
     if let Some(cost) = &outcome.server {
@@ -139,6 +140,16 @@ fn push_unfinished(out: &mut String, block: &BlockReport) {
     let late = block.replies.saturating_sub(block.loaded.replies);
     if late > 0 && late > block.loaded.replies / 10 {
         out.push_str(&format!("  Answered late: {late} requests, in Latency and not in Requests/sec\n"));
+    }
+}
+
+/// What a closed loop does not see, where that is much.
+fn push_held_back(out: &mut String, block: &BlockReport) {
+    if let Some(HeldBack { sent_ns, paced_ns }) = block.held_back() {
+        let [sent, paced] = [sent_ns, paced_ns].map(|ns| micros(ns as f64 / 1e3));
+        out.push_str(&format!(
+            "  Long waits held requests back: sent at an even pace, 99% would be about {paced}, not {sent}\n"
+        ));
     }
 }
 
@@ -362,6 +373,18 @@ pub(super) mod tests {
         ] {
             assert!(text.contains(line), "{text}");
         }
+    }
+
+    /// Planted fault: a closed loop's percentile, and not a word of what it held back.
+    #[test]
+    fn a_server_that_stops_is_told_with_the_percentile_of_an_even_pace() {
+        let mut sample = Sample::new();
+        assert!(!body(&sample.outcome()).contains("Long waits"), "an ordinary run");
+        sample.report.block.latencies.record_n(400_000, 10_000);
+        sample.report.block.latencies.record_n(700_000_000, 2);
+        let line = "  Long waits held requests back: sent at an even pace, 99% would be about 677.78ms, not 400.00us\n";
+        let text = body(&sample.outcome());
+        assert!(text.contains(line), "{text}");
     }
 
     /// Planted faults: what is younger than the timeout timed out, or is not told at all.

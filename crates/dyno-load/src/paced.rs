@@ -1,0 +1,139 @@
+//! What a closed loop does not see: while a connection waits for an answer it sends nothing, and the requests that somebody
+//! who sends at an even pace would have sent meanwhile have no latency at all ("coordinated omission", G. Tene).
+//!
+//! [`BlockReport::held_back`] says so where it matters. It never changes what was measured.
+
+use dyno_measure::Histogram;
+
+use crate::report::BlockReport;
+
+/// The share whose latency is compared: the highest that a run prints.
+const SHARE: f64 = 0.99;
+
+/// Told from this factor on. A server that is full has waits of a few times its median in every run: those of
+/// an exponential distribution come to 1.7, and one answer in fifty of thirty times the median to no more than that.
+const FACTOR: u64 = 5;
+
+/// The 99th percentile as it was measured, and as it would be of requests at an even pace, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldBack {
+    /// Of the requests that were sent.
+    pub sent_ns: u64,
+    /// With those that were not.
+    pub paced_ns: u64,
+}
+
+impl BlockReport {
+    /// Whether long waits held so many requests back that the 99th percentile is another; `None` in an ordinary run, and
+    /// where that percentile is not known.
+    #[must_use]
+    pub fn held_back(&self) -> Option<HeldBack> {
+        let sent_ns = self.latency_at(SHARE).known()?;
+        let paced_ns = paced_quantile(&self.latencies, SHARE)?;
+        (paced_ns >= sent_ns.saturating_mul(FACTOR)).then_some(HeldBack { sent_ns, paced_ns })
+    }
+}
+
+/// HdrHistogram's correction for an expected interval, which is the median here: as often does a connection send as long as it
+/// is answered. A wait of `v` stands for further ones of `v` less one interval, less two, and so on down to one interval.
+fn paced_quantile(latencies: &Histogram, q: f64) -> Option<u64> {
+    let interval_ns = latencies.quantile(0.5);
+    if interval_ns == 0 {
+        return None;
+    }
+    let values = latencies.sparse();
+    let above = |ns: u64| values.iter().map(|(v, n)| n * above(*v, interval_ns, ns)).sum::<u64>();
+    let above_max = ((1.0 - q) * above(0) as f64) as u64;
+    // The smallest value that no more than so many exceed.
+    let (mut low, mut high) = (0, latencies.max());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if above(middle) <= above_max {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Some(high)
+}
+
+/// How many values above `ns` a wait of `wait_ns` stands for, itself among them.
+fn above(wait_ns: u64, interval_ns: u64, ns: u64) -> u64 {
+    if wait_ns <= ns {
+        return 0;
+    }
+    let all = (wait_ns / interval_ns).max(1);
+    all.min((wait_ns - ns).div_ceil(interval_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::report::Unfinished;
+    use dyno_measure::Prng;
+
+    const MS: u64 = 1_000_000;
+
+    fn block(latencies: Histogram) -> BlockReport {
+        BlockReport { latencies, ..BlockReport::default() }
+    }
+
+    /// Four connections for ten seconds; of every two the server stops for 0.7. Planted fault: the percentile of what was
+    /// sent, as it was.
+    #[test]
+    fn a_server_that_stops_again_and_again_is_told_with_what_an_even_pace_would_meet() {
+        let mut latencies = Histogram::new();
+        latencies.record_n(MS / 10, 4 * 5 * 13_000);
+        latencies.record_n(700 * MS, 4 * 5);
+        let told = block(latencies).held_back().unwrap();
+        assert_eq!(told.sent_ns / (MS / 100), 10);
+        // 35 % of the time is in the waits, and the last hundredth of all begins at 34/35 of one.
+        assert!((670 * MS..690 * MS).contains(&told.paced_ns), "{told:?}");
+    }
+
+    #[test]
+    fn each_value_is_one_that_hdr_histogram_adds() {
+        // Histogram::recordValueWithExpectedInterval: the value, then each that is an interval less and no less than one.
+        let slow = |wait: u64, interval: u64| -> Vec<u64> {
+            let less = |value: &u64| value.checked_sub(interval).filter(|value| *value >= interval);
+            std::iter::successors(Some(wait), less).collect()
+        };
+        for (wait, interval) in [(1, 5), (5, 5), (9, 5), (10, 5), (12, 5), (1_000, 7), (70, 7)] {
+            let values = slow(wait, interval);
+            for ns in 0..=wait {
+                let count = values.iter().filter(|value| **value > ns).count() as u64;
+                assert_eq!(above(wait, interval, ns), count, "{wait} at {interval}, above {ns}");
+            }
+        }
+    }
+
+    /// Planted fault: a factor of one.
+    #[test]
+    fn ordinary_runs_are_told_nothing() {
+        let mut rng = Prng::new(3);
+        let mut of = |draw: &mut dyn FnMut(&mut Prng) -> f64| {
+            let mut latencies = Histogram::new();
+            (0..200_000).for_each(|_| latencies.record(draw(&mut rng) as u64));
+            block(latencies).held_back()
+        };
+        let uniform = |rng: &mut Prng| (rng.below(1 << 30) as f64 + 1.0) / (1_u64 << 30) as f64;
+        assert_eq!(of(&mut |rng| 230_000.0 * -uniform(rng).ln()), None, "exponential");
+        assert_eq!(of(&mut |rng| 230_000.0 * rng.normal().exp()), None, "log-normal");
+        assert_eq!(of(&mut |rng| if rng.below(50) == 0 { 9e6 } else { 3e5 }), None, "some are slow");
+        assert_eq!(of(&mut |rng| if rng.below(50_000) == 0 { 30e6 } else { 3e5 }), None, "a hiccup");
+        assert_eq!(of(&mut |_| 500.0), None);
+        assert_eq!(block(Histogram::new()).held_back(), None);
+    }
+
+    #[test]
+    fn a_percentile_that_is_not_known_is_not_compared() {
+        let mut latencies = Histogram::new();
+        latencies.record_n(MS / 10, 1_000);
+        latencies.record_n(700 * MS, 1);
+        let mut block = block(latencies);
+        assert!(block.held_back().is_some());
+        block.unfinished = vec![Unfinished { age_ns: 5 * MS, requests: 50 }];
+        assert_eq!(block.held_back(), None);
+    }
+}

@@ -11,9 +11,8 @@ pub fn built_in(surroundings: &Surroundings) -> Plan {
     // In the laboratory the filters of a dial are put in front of the server, and its class is chosen.
     let under = ["{program}", "netlab", "under", "--filters", "{filters}", "--class", "{class}", "--"];
     let under = if surroundings.network.is_some() { &under[..] } else { &[] };
-    let mut argv: Vec<String> =
+    let argv: Vec<String> =
         under.iter().chain(&argv).map(|word| word.replace("{program}", &surroundings.program)).collect();
-    argv.extend(["--log-file".into(), "{dir}/access.log".into()]);
     let launch = Launch { argv, warm_up_ms: 100, ready_ms: 10_000, control: true, ..Launch::default() };
     let load = LoadSpec { path: "/json".into(), ..LoadSpec::default() };
     let (mut dials, mut rungs) = (Vec::new(), Vec::new());

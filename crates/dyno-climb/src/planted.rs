@@ -94,8 +94,8 @@ pub fn planted_host(program: &str, server_mask: &str) -> Plan {
     // On one thread alone they would be three: master, supervisor and worker pass them.
     let filters = Proof::Filters { count: Bound::Drops(6.0) };
     rungs.push(rung("filters", stacked, "security: what filters refuse is open", filters));
-    let (sync, off) = (value(PLANTED, &["--log", "sync"], ""), value(CLEAN, &["--log", "off"], ""));
-    dials.push(dial("log", How::Arg, sync, off));
+    let sync = value(PLANTED, &["--log", "sync", "--log-file", "{dir}/access.log"], "");
+    dials.push(dial("log", How::Arg, sync, value(CLEAN, &["--log", "off"], "")));
     let names = ["write", "writev", "sendto", "sendmsg"].map(str::to_owned).to_vec();
     let writes = Proof::Syscalls { names, per_request: Bound::Drops(0.8) };
     rungs.push(rung("log", "a line is written for each reply", "gives up the access log", writes));
@@ -124,8 +124,6 @@ fn launch(program: &str) -> Launch {
         "{address}:{port}",
         "--workers",
         "1",
-        "--log-file",
-        "{dir}/access.log",
         "--control-fd",
         "{control}",
     ];

@@ -59,10 +59,7 @@ impl fmt::Display for Exit {
 /// Starts a child that runs `life` and ends with its answer; nothing of the parent's is dropped or flushed in it. A
 /// panic ends it with 101. Refused when this process has more than one thread.
 pub fn fork(life: impl FnOnce() -> i32) -> io::Result<Pid> {
-    let threads = crate::proc::tasks(this()).len();
-    if threads == 0 {
-        return Err(io::Error::other("the threads of this process cannot be counted: /proc is not mounted"));
-    }
+    let threads = count_threads(&format!("/proc/{}/task", this()))?;
     if threads != 1 {
         return Err(io::Error::other(format!("a process of {threads} threads cannot be forked safely")));
     }
@@ -73,6 +70,18 @@ pub fn fork(life: impl FnOnce() -> i32) -> io::Result<Pid> {
         0 => live(parent, life),
         pid => Ok(pid),
     }
+}
+
+/// How many threads a folder of them has. Without /proc it is not there; without a free descriptor it cannot be read.
+fn count_threads(folder: &str) -> io::Result<usize> {
+    let numbers = crate::tasks::read_numbers(folder).map_err(|error| {
+        let why = match error.kind() {
+            io::ErrorKind::NotFound => "/proc is not mounted".to_owned(),
+            _ => error.to_string(),
+        };
+        io::Error::new(error.kind(), format!("the threads of this process cannot be counted: {why}"))
+    })?;
+    Ok(numbers.len())
 }
 
 fn live(parent: Pid, life: impl FnOnce() -> i32) -> ! {
@@ -253,6 +262,17 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::zombie_processes)]
     use super::*;
     use std::process::Command;
+
+    /// Planted fault: whatever keeps them from being counted, /proc is not mounted.
+    #[test]
+    fn threads_that_cannot_be_counted_say_why() {
+        let why = |folder: &str| count_threads(folder).unwrap_err().to_string();
+        assert!(why("/nowhere/task").ends_with(": /proc is not mounted"));
+        // As good as no free descriptor: there, and not to be read.
+        let unread = why("/proc/self/status");
+        assert!(unread.contains("(os error ") && !unread.contains("mounted"), "{unread}");
+        assert!(count_threads("/proc/self/task").unwrap() > 0);
+    }
 
     #[test]
     fn exits_are_told_in_words() {

@@ -107,6 +107,30 @@ fn a_variable_that_is_wrong_is_named() {
     assert!(ended.failed()[0].contains("DYNO_DRAIN_TIMEOUT cannot be \"soon\""), "{}", ended.err);
 }
 
+/// The same slip in a file is an error too. Planted fault: only names of settings are looked at.
+#[test]
+fn a_variable_whose_name_has_a_slip_is_an_error_with_what_was_meant() {
+    let check = |name: &str| {
+        Ended::from(dyno(["serve", "--check", "--listen", "127.0.0.1:0"]).env(name, "5s").output().unwrap())
+    };
+    let lines = check("DYNO_IDEL_TIMEOUT").failed();
+    assert!(lines[0].contains("DYNO_IDEL_TIMEOUT") && lines[1].contains("did you mean DYNO_IDLE_TIMEOUT?"));
+    assert_eq!(check("DYNO_PORT_80_TCP").done(), "it would serve\n", "somebody else's");
+}
+
+/// What a start warns of. Planted fault: the check does not say it.
+#[test]
+fn a_check_says_that_a_log_with_a_name_is_not_written() {
+    let folder = Folder::new("check-log");
+    for more in ["", "[dials]\nlog = \"off\"\n"] {
+        let text = format!("listen = [\"127.0.0.1:0\"]\nlog_file = \"/nonexistent/x.log\"\n{more}");
+        let ended = run(["serve", "--check", &folder.file("dyno.toml", &text)]);
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        let says = "warning: nothing is written to /nonexistent/x.log: the access log is off (--log ring turns it on)\n";
+        assert_eq!(ended.err, says);
+    }
+}
+
 #[test]
 fn the_manuals_example_is_a_file_that_is_read() {
     const MANUAL: &str = include_str!("../../../docs/manual/operations.md");

@@ -15,5 +15,10 @@ pub(super) fn step(_: &Surroundings) -> Step {
         risk: "lines still in the ring are lost when the machine dies; drops are counted when the disk is too slow".into(),
         ..rung("log-ring", "log", "ring", proofs)
     };
-    Step::first(flag("log", &["sync", "ring", "off"]), rung)
+    let mut log = flag("log", &["sync", "ring", "off"]);
+    // A log that is off has no file: whoever applies that setting would be warned of one.
+    for value in log.values.iter_mut().filter(|value| value.name != "off") {
+        value.words.extend(["--log-file", "{dir}/access.log"].map(str::to_owned));
+    }
+    Step::first(log, rung)
 }

@@ -24,7 +24,7 @@ use dyno_climb::meter::Trouble;
 use dyno_climb::plan::Plan;
 use dyno_climb::rung::{NetworkHere, Rung, Surroundings};
 use dyno_host::lab::{CLIENT, Lab, SERVER};
-use dyno_record::climb::{CLIMB_SCHEMA, Climb as Record, Network, Rung as RungRecord, RungVerdict};
+use dyno_record::climb::{CLIMB_SCHEMA, Climb as Record, Network, Rung as RungRecord, RungVerdict, is_a_risk};
 use dyno_record::condition::{Held, Known};
 use dyno_record::figure::{Better, Figure, Unit};
 use dyno_record::lab::Part;
@@ -463,11 +463,10 @@ fn list(plan: &Plan, only: &[String], columns: Option<usize>) -> String {
     let line = |rung: &&Rung| {
         let [id, claim] = [&rung.id, &rung.claim].map(|text| visible(text));
         let set = set(rung);
-        let when = if rung.only_named {
-            format!("; only with --rung {id}: {}", visible(&rung.risk))
-        } else {
-            String::new()
-        };
+        let only = if rung.only_named { format!("; only with --rung {id}") } else { String::new() };
+        let risk = Some(&rung.risk).filter(|risk| is_a_risk(risk));
+        let risk = risk.map(|risk| format!("; risk: {}", visible(risk))).unwrap_or_default();
+        let when = only + &risk;
         let lead = format!("{id:width$}  {set:widest$}  ");
         // Beside a lead of half the line a claim would be a pillar of words.
         match columns.filter(|columns| lead.chars().count() * 2 > *columns) {

@@ -17,6 +17,7 @@ mod told;
 mod trouble;
 mod upgrade;
 mod user;
+mod variables;
 mod voice;
 mod what;
 
@@ -96,7 +97,8 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
 /// The settings as the command line, the environment and the file have them at this moment.
 fn effective() -> Result<Effective, Vec<Failure>> {
     let line: Vec<OsString> = std::env::args_os().collect();
-    layers::effective(&line, settings::all(), |name| std::env::var_os(name))
+    let variables: Vec<_> = std::env::vars_os().collect();
+    layers::effective(&line, settings::all(), &variables)
 }
 
 /// The engine's configuration, where the settings agree with each other.
@@ -123,13 +125,7 @@ fn setup(effective: &Effective, manager: &Manager) -> Result<(Setup, Voice), Fai
     let config = whole(effective)?;
     let is_demo = config.content.is_empty() && !hosts::answer(effective);
     let user = user::of_workers(args.user.as_deref())?;
-    if let (dyno_engine::Log::Off, Some(path)) = (config.dials.log, &config.log_file) {
-        // Not an error: whoever turns the log off may leave the rest of the command as it is, as a climb does.
-        let path = path.display();
-        out::say(&format!(
-            "warning: nothing is written to {path}: the access log is off (--log ring turns it on)\n"
-        ));
-    }
+    logs::warn_of_none(&config);
     let who = user.as_ref().map_or_else(String::new, |user| format!("as user {}\n", user.name));
     let dials = config.dials.clone();
     let routes = move || match is_demo {
@@ -159,6 +155,7 @@ fn again(manager: &Manager, voices: &Voices) -> Result<Setup, String> {
 /// Says whether these settings would serve.
 fn check(args: &cli::Serve, config: &Config) -> Result<ExitCode, Failure> {
     logs::check_errors(&args.logs)?;
+    logs::warn_of_none(config);
     let busy = supervisor::check(config).map_err(|error| engine_failure(&error))?;
     for addr in busy {
         let place = url(&addr);

@@ -173,12 +173,16 @@ fn way(climb: &Climb) -> Item {
     }
 }
 
-/// What each rung risks that stands in the final setting, where it risks anything: `none: why` is how a rung says that it
-/// does not. A dial that moved on, or that was kept for a load of its own, costs nothing there.
+/// What each rung risks that stands in the final setting.
 fn prices(climb: &Climb) -> Vec<Item> {
-    let standing = climb.rungs.iter().filter(|rung| stands(climb, rung));
-    let priced = standing.filter(|rung| is_a_risk(&rung.risk));
-    priced.map(|rung| Item::new(format!("{}:", rung.id), &rung.risk)).collect()
+    let priced = climb.rungs.iter().filter_map(|rung| Some((rung, price(climb, rung)?)));
+    priced.map(|(rung, risk)| Item::new(format!("{}:", rung.id), risk)).collect()
+}
+
+/// What a rung risks, where it stands in the final setting and risks anything: `none: why` is how a rung says that it does
+/// not. A dial that moved on, or that was kept for a load of its own, costs nothing there.
+pub(super) fn price<'c>(climb: &Climb, rung: &'c Rung) -> Option<&'c str> {
+    (stands(climb, rung) && is_a_risk(&rung.risk)).then_some(rung.risk.as_str())
 }
 
 /// Whether its dial stands where it leads and did not begin, whatever the verdict: the total may have brought back what was not

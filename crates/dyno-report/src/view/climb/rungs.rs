@@ -7,8 +7,10 @@ use crate::number;
 use crate::view::block::{Block, OnPage, OnTerminal, Section};
 use crate::view::chart::{Chart, Figure, Ink, Ladder, LadderRung, Mark, Scale};
 use crate::view::show::{On, Tone, Verdict};
-use crate::view::table::{Cell, Column, Row, Table, count, figure, known, link, nothing, verdict, words};
+use crate::view::table::{Cell, Column, Row, Table, figure, link, nothing, verdict, words};
 use crate::view::words::paragraph;
+
+use super::answer;
 
 /// A longer name has a line for itself: the table keeps its shape at 60 columns.
 const NAME_MAX: usize = 18;
@@ -20,14 +22,12 @@ const LOSS_SHARE_MAX: f64 = 1.0;
 const SPAN_PERCENT_MIN: f64 = 5.0;
 
 /// The gain to quote and the verdict stay on every terminal; the tail leaves first, then the rate, the CPU, the step.
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 8] = [
     Column::words("rung", NAME_MAX),
     Column::words("change", CHANGE_MAX).falls(2).under("{}").on(On::Terminal),
-    Column::figure("req/s", 5, 12),
-    Column::figure("CPU µs/req", 4, 12),
-    Column::figure("p50/p99 µs", 6, 20).on(On::Terminal),
-    Column::page("p50 µs"),
-    Column::page("p99 µs"),
+    Column::figure("req/s", 5, 25),
+    Column::figure("CPU µs/req", 4, 25),
+    Column::figure("p99 µs", 6, 25),
     Column::figure("step", 3, 20).under("step {}"),
     Column::figure("gain (confirmed)", 0, 20).stays(),
     Column::words("verdict", usize::MAX),
@@ -98,7 +98,7 @@ fn why(attempt: &Attempt) -> String {
     if attempt.verdict == RungVerdict::Kept { String::new() } else { attempt.why.clone() }
 }
 
-/// All rungs with the figures of their own side of their own trial; those under other loads in tables of their own.
+/// All rungs with the figures of both sides of their own trial; those under other loads in tables of their own.
 fn tables(climb: &Climb) -> Vec<Block> {
     groups(climb).into_iter().map(|(kind, at)| Block::Table(table(climb, kind, &at))).collect()
 }
@@ -116,15 +116,12 @@ pub(super) fn folded(climb: &Climb) -> Option<Section> {
 }
 
 fn table(climb: &Climb, kind: Option<String>, places: &[usize]) -> Table {
-    let rungs = places.iter().map(|at| row(climb, *at, &climb.rungs[*at]));
+    let rungs = places.iter().map(|at| row(climb, *at, &climb.rungs[*at])).collect();
     match kind {
-        None => {
-            let rows = start(climb).into_iter().chain(rungs).collect();
-            Table::new("Every rung, with the figures of its own side of its own trial", &COLUMNS, rows)
-        }
+        None => Table::new("Every rung: before → with it, both sides of its own trial", &COLUMNS, rungs),
         Some(kind) => {
             let (caption, lead) = (format!("Judged by {kind}"), format!("judged by {kind}"));
-            Table::new(by_cpu(&caption), &COLUMNS, rungs.collect()).led_by(by_cpu(&lead))
+            Table::new(by_cpu(&caption), &COLUMNS, rungs).led_by(by_cpu(&lead))
         }
     }
 }
@@ -132,15 +129,6 @@ fn table(climb: &Climb, kind: Option<String>, places: &[usize]) -> Table {
 /// Where only the load is another one, the measure is the climb's own.
 fn by_cpu(words: &str) -> String {
     words.replacen(" by under ", " under ", 1)
-}
-
-/// Where the climb starts: what its first rung measured on the side before it, under the plan's own load.
-fn start(climb: &Climb) -> Option<Row> {
-    let of_plan = |rung: &&Rung| rung.attempt.figures.is_some() && otherwise(climb, &rung.attempt).is_none();
-    let [figures, _] = climb.rungs.iter().find(of_plan)?.attempt.figures?;
-    let name = [words("start"), nothing()];
-    let rest = [nothing(), nothing(), nothing()];
-    Some(name.into_iter().chain(cells(Some(&figures))).chain(rest).collect::<Vec<_>>().into())
 }
 
 fn row(climb: &Climb, at: usize, rung: &Rung) -> Row {
@@ -151,25 +139,28 @@ fn row(climb: &Climb, at: usize, rung: &Rung) -> Row {
     let name = [link(&rung.id, anchor(at)), words(&rung.change)];
     let step = figure(step(attempt), attempt.effect_percent.unwrap_or(f64::NAN));
     let rest = [step, gain, verdict(verdict_on(climb, attempt))];
-    let figures = cells(attempt.figures.as_ref().map(|[_, after]| after));
-    let cells = name.into_iter().chain(figures).chain(rest).collect();
+    let cells = name.into_iter().chain(cells(attempt.figures.as_ref())).chain(rest).collect();
     Row { cells, why: why(attempt), notes: notes(climb, rung), ..Row::default() }
 }
 
-/// Rate, CPU and tail of one side. Two decimals in all rows: a column is read downwards.
-fn cells(figures: Option<&Figures>) -> [Cell; 5] {
-    let Some(f) = figures else { return std::array::from_fn(|_| nothing()) };
+/// Rate, CPU and tail before and with the change, which were measured in turns. What stands in another row is of another minute,
+/// in which the machine may have been slower: a side alone would be compared with it.
+fn cells(figures: Option<&[Figures; 2]>) -> [Cell; 3] {
+    let Some(sides) = figures else { return std::array::from_fn(|_| nothing()) };
+    let both = |of: fn(&Figures) -> f64, written: fn(f64) -> String| {
+        let [before, with] = sides.each_ref().map(of);
+        figure(format!("{} → {}", written(before), written(with)), with)
+    };
     [
-        count(f.requests_per_second),
-        known(Some(f.cpu_us_per_request), number::hundredths),
-        words(format!("{}/{}", number::count(f.p50_us), number::count(f.p99_us))),
-        count(f.p50_us),
-        count(f.p99_us),
+        both(|side| side.requests_per_second, number::count),
+        both(|side| side.cpu_us_per_request, number::hundredths),
+        both(|side| side.p99_us, number::count),
     ]
 }
 
 fn notes(climb: &Climb, rung: &Rung) -> Vec<String> {
     let mut notes: Vec<String> = for_that_load(climb, &rung.attempt).into_iter().map(str::to_owned).collect();
+    notes.extend(answer::price(climb, rung).map(|risk| format!("risk: {risk}")));
     if !rung.bundle.is_empty() {
         notes.push(format!("judged together with {}", rung.bundle.join(", ")));
     }

@@ -49,7 +49,7 @@ pub(super) fn body(outcome: &Outcome<'_>) -> String {
     let (time, read) = (micros(loaded.wall_ns as f64 / 1e3), binary(loaded.bytes as f64));
     out.push_str(&format!("  {} requests in {time}, {read}B read\n", loaded.replies));
     push_errors(&mut out, outcome);
-    push_held_back(&mut out, block);
+    push_held_back(&mut out, outcome);
     out.push_str(&format!("Requests/sec: {:>9.2}\n", report.replies_per_s()));
     out.push_str(&format!("Transfer/sec: {:>10}B\n", binary(report.bytes_per_s())));
     if let Some(cost) = &outcome.server {
@@ -144,8 +144,9 @@ fn push_unfinished(out: &mut String, block: &BlockReport) {
 }
 
 /// What a closed loop does not see, where that is much.
-fn push_held_back(out: &mut String, block: &BlockReport) {
-    if let Some(HeldBack { sent_ns, paced_ns }) = block.held_back() {
+fn push_held_back(out: &mut String, outcome: &Outcome<'_>) {
+    let in_flight = outcome.args.connections.get().saturating_mul(outcome.args.pipeline.get()) as u64;
+    if let Some(HeldBack { sent_ns, paced_ns }) = outcome.report.block.held_back(in_flight) {
         let [sent, paced] = [sent_ns, paced_ns].map(|ns| micros(ns as f64 / 1e3));
         out.push_str(&format!(
             "  Long waits held requests back: sent at an even pace, 99% would be about {paced}, not {sent}\n"
@@ -380,9 +381,10 @@ pub(super) mod tests {
     fn a_server_that_stops_is_told_with_the_percentile_of_an_even_pace() {
         let mut sample = Sample::new();
         assert!(!body(&sample.outcome()).contains("Long waits"), "an ordinary run");
-        sample.report.block.latencies.record_n(400_000, 10_000);
-        sample.report.block.latencies.record_n(700_000_000, 2);
-        let line = "  Long waits held requests back: sent at an even pace, 99% would be about 677.78ms, not 400.00us\n";
+        // Of 64 connections, two stops.
+        sample.report.block.latencies.record_n(400_000, 640_000);
+        sample.report.block.latencies.record_n(700_000_000, 128);
+        let line = "  Long waits held requests back: sent at an even pace, 99% would be about 672.99ms, not 400.00us\n";
         let text = body(&sample.outcome());
         assert!(text.contains(line), "{text}");
     }

@@ -95,7 +95,7 @@ impl Reader<'_> {
         let path =
             within.map_or_else(|| key.get_ref().to_string(), |table| format!("{table}.{}", key.get_ref()));
         let Some(setting) = self.settings.iter().position(|setting| setting.path() == path) else {
-            return self.unknown(line, &path);
+            return self.unknown(line, &path, value.get_ref());
         };
         if let Some(words) = self.words(self.settings[setting].kind, &path, line, value) {
             self.gives.settings.push(Given { setting, words, line });
@@ -166,10 +166,12 @@ impl Reader<'_> {
         host
     }
 
-    fn unknown(&mut self, line: usize, path: &str) {
+    fn unknown(&mut self, line: usize, path: &str, value: &DeValue<'_>) {
         let failure = Failure::usage(format!("{}:{line}: there is no setting \"{path}\"", self.name));
-        let known = nearest(path, self.settings).map(|known| alike::question(&known));
-        let known = known.or_else(|| alike::did_you_mean(path, settings::tables()));
+        let table = || alike::did_you_mean(path, settings::tables());
+        let setting = || nearest(path, self.settings).map(|known| alike::question(&known));
+        // A table's name begins the path of each of its settings.
+        let known = if let DeValue::Table(_) = value { table().or_else(setting) } else { setting().or_else(table) };
         let likely = known.unwrap_or_else(|| "a typing mistake, or a setting of another version".to_owned());
         self.mistakes
             .push(failure.likely(likely).try_this("dyno serve --show-config, which shows every setting"));
@@ -277,6 +279,9 @@ mod tests {
                 "x.toml:2: there is no setting \"limits.idel_timeout\" (did you mean limits.idle_timeout?)",
             ),
             ("[limts]\nidle_timeout = 1", "x.toml:1: there is no setting \"limts\" (did you mean limits?)"),
+            // Planted fault: the setting that is most like it, whose path begins with the table's name.
+            ("[dial]\nlog = \"off\"", "x.toml:1: there is no setting \"dial\" (did you mean dials?)"),
+            ("[content_]\nroot = \"x\"", "there is no setting \"content_\" (did you mean content?)"),
             ("qqqqq = 1", "there is no setting \"qqqqq\" (a typing mistake"),
             ("check = true", "there is no setting \"check\""),
         ] {

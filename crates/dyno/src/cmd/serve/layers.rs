@@ -13,6 +13,7 @@ use clap::{ArgMatches, CommandFactory, Parser};
 
 use super::file::{self, GivenHost, Gives};
 use super::settings::{Kind, Setting};
+use super::variables;
 use super::what::{self, What};
 use crate::cli::{self, Cli, Verb};
 use dyno_engine::{DialError, Dials};
@@ -70,7 +71,7 @@ pub(super) struct LaidHost {
 pub(super) fn effective(
     line: &[OsString],
     settings: Vec<Setting>,
-    environment: impl Fn(&str) -> Option<OsString>,
+    environment: &[(OsString, OsString)],
 ) -> Result<Effective, Vec<Failure>> {
     let matches = Cli::command().try_get_matches_from(line).map_err(|error| vec![unreadable(&error)])?;
     let matches =
@@ -84,9 +85,12 @@ pub(super) fn effective(
     one_folder(matches, folder.as_deref())?;
     // Whoever starts a server with orders, as a climb does, has said everything on its command line.
     let is_ordered = matches.contains_id("control_fd");
-    let environment = |variable: &str| environment(variable).filter(|word| !is_ordered && !word.is_empty());
-
-    let (mut laid, mut mistakes) = (Vec::new(), Vec::new());
+    let environment = if is_ordered { &[] } else { environment };
+    let (mut laid, mut mistakes) = (Vec::new(), variables::mistakes(environment, &settings));
+    let environment = |name: &str| {
+        let word = variables::word(environment, name).filter(|word| !word.is_empty());
+        word.map(OsString::from)
+    };
     for (at, setting) in settings.into_iter().enumerate() {
         let in_file =
             from_file.iter().position(|(given, _)| *given == at).map(|found| from_file.swap_remove(found).1);
@@ -271,10 +275,8 @@ mod tests {
 
     fn laid(words: &[&str], variables: &[(&str, &str)]) -> Result<Effective, Vec<String>> {
         let line: Vec<OsString> = ["dyno", "serve"].iter().chain(words).map(OsString::from).collect();
-        let environment = |name: &str| {
-            variables.iter().find(|(variable, _)| *variable == name).map(|(_, word)| OsString::from(word))
-        };
-        effective(&line, settings::all(), environment)
+        let variables: Vec<_> = variables.iter().map(|(name, word)| (name.into(), word.into())).collect();
+        effective(&line, settings::all(), &variables)
             .map_err(|mistakes| mistakes.iter().map(Failure::in_one_line).collect())
     }
 
@@ -340,7 +342,7 @@ mod tests {
     #[test]
     fn a_server_with_orders_does_not_ask_the_environment() {
         let effective =
-            laid(&["--control-fd", "3"], &[("DYNO_LOG", "sync"), ("DYNO_NAIVE", "true")]).unwrap();
+            laid(&["--control-fd", "3"], &[("DYNO_LOG", "sync"), ("DYNO_NAIV", "true")]).unwrap();
         assert!(!effective.args.naive && effective.args.dials.word("log").is_none());
     }
 

@@ -77,6 +77,17 @@ pub(super) fn check(flags: &LogFlags, config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Says that a log has a name and is not written. Not an error: whoever turns the log off may leave the rest of the settings
+/// as they are.
+pub(super) fn warn_of_none(config: &Config) {
+    if let (Log::Off, Some(path)) = (config.dials.log, &config.log_file) {
+        let path = path.display();
+        out::say(&format!(
+            "warning: nothing is written to {path}: the access log is off (--log ring turns it on)\n"
+        ));
+    }
+}
+
 /// Something is wrong with the access log.
 pub(super) fn trouble(why: &LogTrouble) -> String {
     let meanwhile = "what it does not take is lost and counted";

@@ -12,6 +12,9 @@ use dyno_sys::socket::SocketError;
 /// What opening a pipe for writing answers that nobody has opened for reading (ENXIO, fifo(7)).
 const NOBODY_READS: i32 = 6;
 
+/// A server of one worker holds some twenty descriptors while it starts.
+const DESCRIPTORS_MIN: u64 = 32;
+
 /// Ports below this one belong to root (ip_unprivileged_port_start, ip-sysctl).
 const PRIVILEGED_PORTS: u16 = 1_024;
 
@@ -50,6 +53,10 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
         EngineError::Content { source } => Failure::error(chain(source))
             .likely("whoever serves may not read it (dyno serve --help, --user), or it is another's")
             .try_this("ls -ld, on the folder and those above it"),
+        EngineError::System { .. } if is_short_of_descriptors() => failure
+            .because(error)
+            .likely(format!("this process may have {} open files (ulimit -n)", proc::nofile().0))
+            .try_this("ulimit -n 1024, or LimitNOFILE= of its unit"),
         EngineError::System { .. } | EngineError::WorkerStart { .. } | EngineError::NotStarted { .. } => {
             failure.because(error).try_this("dyno serve --workers 1 --pin none --reuseport off")
         }
@@ -74,6 +81,11 @@ fn is_short_of_memory(number: i32) -> bool {
         io::Error::from_raw_os_error(number).kind(),
         io::ErrorKind::OutOfMemory | io::ErrorKind::WouldBlock
     )
+}
+
+/// Whether so few files may be open that no server starts: an error of one more tells it in many forms.
+fn is_short_of_descriptors() -> bool {
+    proc::nofile().0 < DESCRIPTORS_MIN
 }
 
 fn not_listening(failure: Failure, addr: &Addr, source: &SocketError) -> Failure {

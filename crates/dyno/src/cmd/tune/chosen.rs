@@ -18,6 +18,9 @@ use crate::cli::tune::Chosen;
 /// Neighbours are no setting: they are looked at as short as a tick allows.
 const WATCH: Duration = Duration::from_millis(20);
 
+/// What the ids of findings begin with that are about network devices.
+const OF_DEVICES: &str = "net.";
+
 /// One id of the command line.
 struct Asked<'a> {
     id: &'a str,
@@ -35,9 +38,16 @@ pub(super) fn plan_for(ids: &[String], chosen: &Chosen) -> Result<Plan, Failure>
     }
     let facts = facts::read(&Wanted { server: chosen.pid, watch: WATCH });
     let goals = if ids.is_empty() { vec![chosen.goal.goal()] } else { Goal::ALL.to_vec() };
-    let found = goals.into_iter().flat_map(|goal| audit(&facts, goal).findings);
-    let findings =
-        each_once(found.filter(|finding| asked.is_empty() || asked.iter().any(|one| one.means(finding))));
+    let found: Vec<AuditFinding> = goals.into_iter().flat_map(|goal| audit(&facts, goal).findings).collect();
+    if let Some(devices) = facts.network.devices.value() {
+        let devices: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
+        let strange = asked.iter().find(|one| !found.iter().any(|finding| one.means(finding)) && one.lacks(&devices));
+        if let Some(strange) = strange {
+            return Err(no_device(strange.object.unwrap_or_default(), &devices));
+        }
+    }
+    let is_meant = |finding: &AuditFinding| asked.is_empty() || asked.iter().any(|one| one.means(finding));
+    let findings = each_once(found.into_iter().filter(is_meant));
     let mut plan = plan::plan(&findings, chosen.pid, &Kernel);
     env!("CARGO_PKG_VERSION").clone_into(&mut plan.version);
     plan.nothing_to_do = idle(ids, &asked, &plan);
@@ -51,6 +61,11 @@ impl Asked<'_> {
 
     fn is(&self, id: &str, object: &str) -> bool {
         self.id == id && self.object.is_none_or(|wanted| wanted == object)
+    }
+
+    /// Whether it is asked of a device that is none of these. What findings of the network are about is devices.
+    fn lacks(&self, devices: &[&str]) -> bool {
+        self.id.starts_with(OF_DEVICES) && self.object.is_some_and(|object| !devices.contains(&object))
     }
 }
 
@@ -69,6 +84,15 @@ pub(super) fn unknown(id: &str, known: &[&str]) -> Failure {
     Failure::usage(format!("there is no finding {id}"))
         .likely(likely)
         .try_this("dyno tune plan, which lists what there is")
+}
+
+/// "Nothing to do" would say that a device stands well that is not there.
+fn no_device(name: &str, devices: &[&str]) -> Failure {
+    let failure = Failure::usage(format!("there is no network device {name} here"));
+    let meant = did_you_mean(name, devices.iter().copied());
+    failure
+        .likely(meant.unwrap_or_else(|| format!("there are {}", devices.join(", "))))
+        .try_this("ip -brief link")
 }
 
 /// A finding helps several goals and is one finding.
@@ -101,6 +125,18 @@ mod tests {
         assert!(lines.contains("did you mean net.rps?"), "{lines}");
         assert!(!unknown("<img src=x>\u{1b}[2J", &known).lines().contains('\u{1b}'));
         assert!(asked("net.rps:eth0", &known).is_ok_and(|one| one.object == Some("eth0")));
+    }
+
+    /// Planted fault: what nothing is found of has nothing to be done about it.
+    #[test]
+    fn a_device_that_is_not_there_is_no_device_with_nothing_to_do() {
+        let (known, devices) = (["net.rps", "app.shared"], ["lo", "eth0"]);
+        let lacks = |text: &str| asked(text, &known).is_ok_and(|one| one.lacks(&devices));
+        assert!(lacks("net.rps:eth9") && lacks("net.rps:"));
+        assert!(!lacks("net.rps:eth0") && !lacks("net.rps") && !lacks("app.shared:127.0.0.1:80"));
+        let lines = no_device("eth1\u{1b}[2J", &devices).lines();
+        assert!(lines.contains("no network device eth1") && lines.contains("did you mean eth0?"), "{lines}");
+        assert!(!lines.contains('\u{1b}'));
     }
 
     #[test]

@@ -12,6 +12,7 @@ const FAILURES: usize = 2;
 const HAS_FAILED_LAST: usize = 3;
 const STARTED_S: usize = 4;
 const STARTED_NS: usize = 5;
+const DEATHS_TOGETHER: usize = 6;
 const COUNTS: usize = 8;
 
 /// Copies are the same ledger.
@@ -40,6 +41,17 @@ impl Ledger {
         counts.each(|at, value| {
             self.word(COUNTS + at).fetch_add(value, Ordering::Relaxed);
         });
+    }
+
+    /// A supervisor died, and so many workers with it, which are replaced as well.
+    pub(crate) fn count_deaths_together(&self, workers: u64) {
+        self.word(DEATHS).fetch_add(workers, Ordering::Relaxed);
+        self.word(DEATHS_TOGETHER).fetch_add(workers, Ordering::Relaxed);
+    }
+
+    /// Workers that died with their supervisor: no supervisor has counted these.
+    pub(crate) fn deaths_together(&self) -> u64 {
+        self.read(DEATHS_TOGETHER)
     }
 
     /// What all generations that have ended counted.
@@ -96,6 +108,8 @@ mod tests {
             ledger.add(1, &counts);
         }
         assert_eq!((ledger.counts().requests, ledger.counts().turns, ledger.deaths()), (7, 2, 2));
+        ledger.count_deaths_together(3);
+        assert_eq!((ledger.deaths(), ledger.deaths_together()), (5, 3));
         ledger.count_failure();
         assert!(ledger.has_failed_last());
         ledger.count_reload();

@@ -23,7 +23,8 @@ use crate::error::{EngineError, refused};
 use crate::ledger::Ledger;
 use crate::orders::{Order, Report};
 use crate::sandbox::{self, Sandbox};
-use crate::supervisor::{Drained, Event, ExitReport, Life, OK, Place};
+use crate::stats::Counters;
+use crate::supervisor::{CUT, Drained, Event, ExitReport, FAILED, Life, OK, Place};
 use dyno_sys::child::{self, Exit};
 use dyno_sys::epoll::{Epoll, Events, Interest, Timeout};
 use dyno_sys::signal::{self, Signal, SignalFd};
@@ -34,6 +35,7 @@ pub use program::Program;
 pub use setup::{Again, Own, Setup};
 use sockets::Sockets;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
 use successor::Successor;
 
 /// A generation that was ordered to end and has not is killed after this: its own end takes as long as the log's writer
@@ -105,6 +107,8 @@ struct Master<'a> {
     program: Option<Program>,
     ears: Option<Ears>,
     ledger: Ledger,
+    /// Counters of generations that have ended, to be used again: shared memory is never given back.
+    spare: Vec<Counters>,
     /// The place of the current generation: when one that died is replaced.
     place: Place,
     current: Option<Generation>,
@@ -144,6 +148,7 @@ impl<'a> Master<'a> {
             again,
             ears: Some(ears()?),
             ledger: Ledger::new().map_err(refused("share memory for figures"))?,
+            spare: Vec::new(),
             place: Place::vacant(),
             current: None,
             next: None,
@@ -284,7 +289,9 @@ impl<'a> Master<'a> {
             } else if let Some(next) = self.next.take_if(|next| next.generation.pid == pid) {
                 self.next_ended(next, exit, on_event)?;
             } else if let Some(at) = self.old.iter().position(|old| old.pid == pid) {
-                let generation = self.old.swap_remove(at).number;
+                let old = self.old.swap_remove(at);
+                self.close_books(&old, exit);
+                let generation = old.number;
                 self.cut_by(exit);
                 if self.stopping == Stopping::No {
                     let drained = if exit == Exit::Code(OK) { Drained::Wholly } else { Drained::Cut };
@@ -301,11 +308,24 @@ impl<'a> Master<'a> {
         }
     }
 
+    /// Writes down what an ended generation has counted, where it could not do so itself: it was killed. Who may still write
+    /// there then (a log's writer outlives its supervisor) shares it with nobody else.
+    fn close_books(&mut self, generation: &Generation, exit: Exit) {
+        let counters = generation.counters;
+        match exit {
+            Exit::Code(OK | CUT | FAILED) => self.spare.push(counters),
+            _ => self.ledger.add(counters.deaths().load(Ordering::Relaxed), &counters.total()),
+        }
+    }
+
     /// The generation that serves has ended: by order, or its supervisor died, and its workers with it.
     fn current_ended(&mut self, pid: Pid, exit: Exit, on_event: &mut dyn FnMut(Event)) {
-        self.current = None;
+        let current = self.current.take();
+        current.iter().for_each(|current| self.close_books(current, exit));
         self.cut_by(exit);
         if self.stopping == Stopping::No {
+            let workers = current.map_or(0, |current| current.counters.rows());
+            self.ledger.count_deaths_together(workers as u64);
             let replaced_in_ns = self.place.die(pid, clock::mono_ns());
             on_event(Event::SupervisorDied { pid, exit, replaced_in_ns });
         }

@@ -107,6 +107,11 @@ pub(crate) const LOG_TAKES_NOTHING: u64 = 1 << 32;
 /// Beside a reason: it is over.
 pub(crate) const LOG_TOOK_AGAIN: u64 = 1 << 63;
 
+/// The rows, one more for what is nobody's, and a word for each worker.
+const fn words_of(rows: usize) -> usize {
+    (rows + 1) * ROW_WORDS + rows
+}
+
 /// Words of a row: the counters rounded up to whole cache lines, so that two workers never write one line.
 const ROW_WORDS: usize = Counts::NAMES.len().next_multiple_of(8);
 
@@ -146,10 +151,21 @@ pub(crate) struct Counters {
 impl Counters {
     /// Counters for `rows` workers, mapped for the life of the process and inherited by its children.
     pub(crate) fn new(rows: usize, spin_us: u32) -> std::io::Result<Counters> {
-        let words = shm::Counters::new((rows + 1) * ROW_WORDS + rows)?;
+        let words = shm::Counters::new(words_of(rows))?;
         let counters = Counters { words, rows };
         counters.set_spin(spin_us);
         Ok(counters)
+    }
+
+    /// How many workers count here.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// As new, for others; nobody counts here any more.
+    pub(crate) fn reset(&self, spin_us: u32) {
+        (0..words_of(self.rows)).for_each(|at| self.words.get(at).store(0, Ordering::Relaxed));
+        self.set_spin(spin_us);
     }
 
     /// The spin dial as it stands now, in microseconds.
@@ -184,6 +200,11 @@ impl Counters {
     /// with [`LOG_TOOK_AGAIN`] a line went in since. Workers write the same file, so that one word does for all of them.
     pub(crate) fn log_refusal(&self) -> &'static AtomicU64 {
         self.words.get(self.rows * ROW_WORDS + 3)
+    }
+
+    /// Workers that died and were replaced.
+    pub(crate) fn deaths(&self) -> &'static AtomicU64 {
+        self.words.get(self.rows * ROW_WORDS + 4)
     }
 
     /// Whether a worker accepts connections.
@@ -302,6 +323,20 @@ mod tests {
         assert_eq!(counters.total().requests, 16);
         assert_eq!((counters.of(0).accepts, counters.of(0).closes), (3, 3), "what it had open is closed");
         assert_eq!(counters.spin().load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    fn what_is_used_again_is_as_new() {
+        let counters = Counters::new(2, 7).unwrap();
+        let mut tally = Tally::new(counters, 1, RunsIn::Process);
+        tally.counts.requests = 10;
+        tally.publish();
+        counters.set_accepting(1, Accepting::Leaving);
+        counters.deaths().store(3, Ordering::Relaxed);
+        counters.reset(9);
+        assert_eq!((counters.rows(), counters.total()), (2, Counts::default()));
+        assert_eq!((counters.accepting(1), counters.deaths().load(Ordering::Relaxed)), (Accepting::Open, 0));
+        assert_eq!(counters.spin().load(Ordering::Relaxed), 9);
     }
 
     #[test]

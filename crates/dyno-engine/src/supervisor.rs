@@ -47,6 +47,7 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What workers get beyond the time for draining to end in, before they are killed.
 const LATE_NS: u64 = 50_000_000;
@@ -102,6 +103,8 @@ pub(crate) struct Given {
     /// Where orders come in and reports go out.
     pub(crate) master: OwnedFd,
     pub(crate) ledger: Ledger,
+    /// What its workers count in. It is the master's, so that it outlives a supervisor that is killed.
+    pub(crate) counters: Counters,
 }
 
 /// A supervisor's life: serves until it is ordered to retire or to drain. `routes` is called in each worker. The answer is
@@ -151,7 +154,8 @@ fn serve(
     supervisor.report(&Report::Ready { workers: supervisor.places.len() });
     let drained = supervisor.watch(on_event);
     supervisor.finish();
-    Ok(ExitReport { drained, deaths: supervisor.deaths, counts: supervisor.counters.total() })
+    let deaths = supervisor.counters.deaths().load(Ordering::Relaxed);
+    Ok(ExitReport { drained, deaths, counts: supervisor.counters.total() })
 }
 
 /// What was counted when lack of memory was looked for last.
@@ -217,7 +221,6 @@ struct Supervisor<'r> {
     /// When it is said next that the supervisor is alive.
     alive_due_ns: Option<u64>,
     ears: Option<Ears>,
-    deaths: u64,
     stopping: Stopping,
     drained: Drained,
     memory: MemoryReported,
@@ -225,7 +228,7 @@ struct Supervisor<'r> {
 
 impl<'r> Supervisor<'r> {
     fn new(given: Given, routes: &'r dyn Fn() -> Router) -> Result<Supervisor<'r>, EngineError> {
-        let Given { mut config, addrs, by_worker, metrics, steered, master, ledger } = given;
+        let Given { mut config, addrs, by_worker, metrics, steered, master, ledger, counters } = given;
         let workers = config.dials.workers.get();
         let full = Arc::new(EventFd::new().map_err(refused("make a signal for full workers"))?);
         let (mounts, hosts) =
@@ -239,8 +242,7 @@ impl<'r> Supervisor<'r> {
             full,
             full_told_ns: None,
             alive_due_ns: config.alive_ns.map(|_| clock::mono_ns()),
-            counters: Counters::new(workers, config.dials.spin.us())
-                .map_err(refused("share memory for counters"))?,
+            counters,
             cpus: listen::cpus(),
             fitting: config.limits.connections_max,
             places: by_worker.iter().map(|_| Place::vacant()).collect(),
@@ -253,7 +255,6 @@ impl<'r> Supervisor<'r> {
             writer: Place::vacant(),
             images,
             hosts,
-            deaths: 0,
             stopping: Stopping::No,
             drained: Drained::Wholly,
             memory: MemoryReported { looked_ns: clock::mono_ns(), refused: 0, cut: 0 },
@@ -416,7 +417,7 @@ impl<'r> Supervisor<'r> {
             // Somebody sent it a SIGTERM of its own.
             return on_event(Event::WorkerDrained { pid });
         }
-        self.deaths += 1;
+        self.counters.deaths().fetch_add(1, Ordering::Relaxed);
         self.tell_scraped(|meters| meters.count_restart());
         on_event(Event::WorkerDied { pid, exit, replaced_in_ns });
     }

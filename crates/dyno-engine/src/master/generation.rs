@@ -2,6 +2,7 @@
 
 use super::setup::Setup;
 use crate::orders::{Order, Report};
+use crate::stats::Counters;
 use dyno_sys::Pid;
 use std::os::fd::OwnedFd;
 
@@ -13,6 +14,8 @@ pub(super) struct Generation {
     pub(super) number: u64,
     pub(super) pid: Pid,
     pub(super) channel: OwnedFd,
+    /// What its workers count in.
+    pub(super) counters: Counters,
 }
 
 /// One that starts.

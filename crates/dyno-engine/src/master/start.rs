@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::error::{EngineError, chain, refused};
 use crate::orders::{Order, Report};
 use crate::route::Router;
+use crate::stats::Counters;
 use crate::supervisor::{self, Event, FAILED, Given, Life};
 use dyno_sys::child::{self, Exit};
 use dyno_sys::epoll::Interest;
@@ -24,6 +25,7 @@ impl Master<'_> {
         assert!(self.next.is_none(), "one generation starts at a time");
         self.generations += 1;
         let number = self.generations;
+        let counters = self.counters(setup.as_ref())?;
         let (ours, theirs) = socket::pair().map_err(refused("open a channel"))?;
         let mut ours = Some(ours);
         let pid = child::fork(|| {
@@ -31,7 +33,7 @@ impl Master<'_> {
             let setup = setup.as_mut().unwrap_or(&mut self.setup);
             let config = std::mem::take(&mut setup.config);
             let routes = std::mem::replace(&mut setup.routes, Box::new(Router::new));
-            self.live(config, &*routes, theirs, on_event)
+            self.live((config, counters), &*routes, theirs, on_event)
         });
         let pid = pid.map_err(refused("fork a supervisor"))?;
         let channel = ours.expect("only the child has taken it");
@@ -40,14 +42,27 @@ impl Master<'_> {
             let watched = ears.epoll.add(&channel, TOKENS + number, Interest::READ.edge());
             watched.map_err(refused("watch a channel"))?;
         }
-        self.next = Some(Next { generation: Generation { number, pid, channel }, setup, why: None });
+        let generation = Generation { number, pid, channel, counters };
+        self.next = Some(Next { generation, setup, why: None });
         Ok(())
+    }
+
+    /// What the workers of these settings count in: what another generation has left, where it is as large.
+    fn counters(&mut self, setup: Option<&Setup>) -> Result<Counters, EngineError> {
+        let dials = &setup.unwrap_or(&self.setup).config.dials;
+        let (workers, spin_us) = (dials.workers.get(), dials.spin.us());
+        if let Some(at) = self.spare.iter().position(|counters| counters.rows() == workers) {
+            let counters = self.spare.swap_remove(at);
+            counters.reset(spin_us);
+            return Ok(counters);
+        }
+        Counters::new(workers, spin_us).map_err(refused("share memory for counters"))
     }
 
     /// What the child does: it lets go of everything that is the master's, and supervises.
     fn live(
         &mut self,
-        mut config: Config,
+        (mut config, counters): (Config, Counters),
         routes: &dyn Fn() -> Router,
         master: OwnedFd,
         on_event: &mut dyn FnMut(Event),
@@ -59,7 +74,8 @@ impl Master<'_> {
         let ledger = self.ledger;
         match std::mem::take(&mut self.sockets).deal(&mut config) {
             Ok(Dealt { addrs, by_worker, metrics, steered }) => {
-                let given = Given { config, addrs, by_worker, metrics, steered, master, ledger };
+                let given =
+                    Given { config, addrs, by_worker, metrics, steered, master, ledger, counters };
                 supervisor::live(given, routes, on_event)
             }
             Err(error) => {
@@ -106,6 +122,7 @@ impl Master<'_> {
         exit: Exit,
         on_event: &mut dyn FnMut(Event),
     ) -> Result<(), EngineError> {
+        self.close_books(&next.generation, exit);
         let why = next.why.unwrap_or_else(|| format!("the supervisor ended: {exit}"));
         let is_first = self.current.is_none() && matches!(self.place.life, Life::Vacant);
         match next.setup {

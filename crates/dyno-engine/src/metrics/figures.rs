@@ -140,7 +140,8 @@ fn workers(page: &mut Page, board: Board) {
     });
     page.family(gauge("dyno_worker_accepting", None, "Whether a worker accepts connections."), accepting);
     let help = "Workers that died and were replaced.";
-    page.family(counter("dyno_worker_restarts", None, help), [(String::new(), board.meters.restarts())]);
+    let restarts = board.meters.restarts() + board.ledger.deaths_together();
+    page.family(counter("dyno_worker_restarts", None, help), [(String::new(), restarts)]);
     let times = rows.filter_map(|row| Some((row, proc::user_system_ticks(board.meters.pid(row)?).ok()?)));
     let modes = times.flat_map(|(row, (user, system))| {
         [("mode=\"user\"", user), ("mode=\"system\"", system)]

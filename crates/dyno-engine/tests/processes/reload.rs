@@ -198,8 +198,16 @@ pub(crate) fn a_retired_generation_is_cut_at_its_deadline() {
     assert!(report.starts_with("report Wholly"), "{report}");
 }
 
+/// What its workers have counted is not lost with it. Planted faults: counters that are the supervisor's own; workers that died with
+/// it are not counted as replaced.
 pub(crate) fn a_supervisor_that_dies_is_replaced() {
-    let mut served = Served::start(&[("workers", "2")]);
+    let mut served = Served::start(&[("workers", "2"), ("metrics", "127.0.0.1:0")]);
+    served.line();
+    let mut client = Client::connect(served.addr());
+    (0..30).for_each(|_| assert_eq!(client.ask(JSON).status, 200));
+    // A turn's figures are published at its end.
+    wait_for("the figures", || figure(&served.order("counters"), "requests") == 30);
+    drop(client);
     let old = served.pids.clone();
     let supervisor = served.supervisor();
     // One that answers orders has started; one that dies before is a start that failed.
@@ -211,7 +219,11 @@ pub(crate) fn a_supervisor_that_dies_is_replaced() {
     for pid in old {
         wait_for("its workers to end", || !is_alive(pid));
     }
-    assert!(served.stop().0.success());
+    let metrics: SocketAddr = served.line().strip_prefix("metrics ").unwrap().parse().unwrap();
+    let page = Client::connect(metrics).ask("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").text();
+    assert!(page.contains("\ndyno_worker_restarts_total 2\n"), "{page}");
+    let (status, report) = served.stop();
+    assert!(status.success() && report.starts_with("report Wholly deaths=2 requests=31 "), "{report}");
 }
 
 pub(crate) fn metrics_go_on_over_a_reload() {

@@ -47,6 +47,17 @@ mod tests {
         assert_eq!(built_in(&Surroundings::default()).lab_dial(), None);
     }
 
+    /// Planted fault: the file stands on the command line whatever the log is, and `serve` warns whoever applies it.
+    #[test]
+    fn a_setting_without_a_log_names_no_file_for_it() {
+        let plan = built_in(&Surroundings::default());
+        let names_file = |words: &[String]| words.iter().any(|word| word == "--log-file");
+        for value in &plan.dial("log").values {
+            assert_eq!(names_file(&value.words), value.name != "off", "{}", value.name);
+        }
+        assert!(!names_file(&plan.launch.argv));
+    }
+
     #[test]
     fn every_rung_says_what_it_claims_on_whose_word_and_at_what_risk() {
         let network = Some(crate::rung::NetworkHere { server_mask: "1".into(), ..Default::default() });

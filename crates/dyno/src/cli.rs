@@ -216,7 +216,7 @@ pub(crate) struct Serve {
     /// A connection without a request is closed after this
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = some_time, help_heading = "Limits")]
     pub(crate) idle_timeout: Duration,
-    /// A body must come on within this
+    /// Of a body 1,000 bytes, or its end, must come in each stretch this long; a slower one gets 408
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time, help_heading = "Limits")]
     pub(crate) body_timeout: Duration,
     /// Close a connection whose client reads nothing for this long

@@ -31,6 +31,26 @@ fn a_misspelt_name_is_told_the_one_that_was_meant() {
     }
 }
 
+/// Planted fault: what nothing is found of has nothing to be done about it.
+#[test]
+fn a_device_that_is_not_there_is_told() {
+    let said = refused(&["tune", "plan", "net.rps:no-such-device"]);
+    assert!(said.starts_with("error: there is no network device no-such-device here\n"), "{said}");
+}
+
+/// Planted fault: the list has claims, and not what they cost.
+#[test]
+fn the_list_of_rungs_says_what_each_risks() {
+    let listed = run(["climb", "--list"]).done().to_owned();
+    let of = |rung: &str| listed.lines().find(|line| line.starts_with(rung)).unwrap().to_owned();
+    assert!(of("log-ring").contains("; risk: lines still in the ring are lost"), "{listed}");
+    assert!(
+        of("sandbox-off").contains("; only with --rung sandbox-off; risk: GIVES UP SECURITY"),
+        "{listed}"
+    );
+    assert!(!of("one-send").contains("risk"), "{listed}");
+}
+
 #[test]
 fn a_plans_mistake_is_shown_where_it_stands() {
     let folder = Folder::new("mistakes");

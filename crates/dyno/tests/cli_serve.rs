@@ -3,12 +3,13 @@
 
 mod common;
 
-use common::{Folder, Server, ask, dyno, run, wait_for, word};
+use common::{Ended, Folder, Server, ask, dyno, run, wait_for, word};
 use dyno_sys::proc;
 use dyno_sys::signal::Signal;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::process::Command;
 
 const REQUEST: &[u8] = b"GET /plaintext HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
@@ -209,6 +210,22 @@ fn a_regular_file_in_the_place_of_a_socket_is_said_to_be_none() {
     let ended = run(["serve", "--listen", &format!("unix:{path}")]);
     assert!(ended.failed()[1].contains("it is no socket"), "{}", ended.err);
     assert_eq!(std::fs::read_to_string(path).unwrap(), "text");
+}
+
+/// Planted fault: threads that cannot be counted mean that /proc is not mounted.
+#[test]
+fn with_too_few_descriptors_the_reason_is_that() {
+    for most in [8, 16] {
+        let words = format!("ulimit -n {most}; exec \"$0\" serve --listen 127.0.0.1:0");
+        let output = Command::new("sh").args(["-c", &words, env!("CARGO_BIN_EXE_dyno")]).output().unwrap();
+        let ended = Ended::from(output);
+        let lines = ended.failed();
+        assert!(lines[0].contains("Too many open files") && !lines[0].contains("mounted"), "{lines:?}");
+        assert!(
+            lines[1].contains(&format!("this process may have {most} open files (ulimit -n)")),
+            "{lines:?}"
+        );
+    }
 }
 
 /// Planted fault: with `--log sync` nobody keeps what the write has answered.

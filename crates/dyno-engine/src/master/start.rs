@@ -74,8 +74,7 @@ impl Master<'_> {
         let ledger = self.ledger;
         match std::mem::take(&mut self.sockets).deal(&mut config) {
             Ok(Dealt { addrs, by_worker, metrics, steered }) => {
-                let given =
-                    Given { config, addrs, by_worker, metrics, steered, master, ledger, counters };
+                let given = Given { config, addrs, by_worker, metrics, steered, master, ledger, counters };
                 supervisor::live(given, routes, on_event)
             }
             Err(error) => {

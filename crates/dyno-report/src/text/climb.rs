@@ -89,7 +89,8 @@ fn columns_fall_in_one_order_as_the_terminal_narrows_and_the_gain_stays() {
 #[test]
 fn a_slower_minute_is_no_step() {
     let mut climb = small();
-    let figures = climb.rungs.iter_mut().find(|rung| rung.id == "edge").unwrap().attempt.figures.as_mut().unwrap();
+    let figures =
+        climb.rungs.iter_mut().find(|rung| rung.id == "edge").unwrap().attempt.figures.as_mut().unwrap();
     (figures[0].cpu_us_per_request, figures[1].cpu_us_per_request) = (12.05, 12.07);
     let text = climb_table(&climb, 150, Color::Plain);
     let row = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
@@ -102,10 +103,12 @@ fn a_slower_minute_is_no_step() {
 fn what_a_kept_rung_risks_stands_under_it() {
     let mut climb = small();
     for rung in &mut climb.rungs {
-        rung.risk = if rung.id == "one-send" { "none: the bytes are the same" } else { "lines are lost" }.into();
+        rung.risk =
+            if rung.id == "one-send" { "none: the bytes are the same" } else { "lines are lost" }.into();
     }
     let text = climb_table(&climb, 150, Color::Plain);
-    let under = |name: &str| text.lines().skip_while(|line| !line.trim_start().starts_with(name)).nth(1).unwrap();
+    let under =
+        |name: &str| text.lines().skip_while(|line| !line.trim_start().starts_with(name)).nth(1).unwrap();
     assert!(under("log-off").trim_start().starts_with("risk: lines are lost"), "{text}");
     assert_eq!(text.matches("risk:").count(), 1, "neither what risks nothing nor what was not kept: {text}");
 }

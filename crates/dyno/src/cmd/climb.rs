@@ -24,7 +24,9 @@ use dyno_climb::meter::Trouble;
 use dyno_climb::plan::Plan;
 use dyno_climb::rung::{NetworkHere, Rung, Surroundings};
 use dyno_host::lab::{CLIENT, Lab, SERVER};
-use dyno_record::climb::{CLIMB_SCHEMA, Climb as Record, Network, Rung as RungRecord, RungVerdict, is_a_risk};
+use dyno_record::climb::{
+    CLIMB_SCHEMA, Climb as Record, Network, Rung as RungRecord, RungVerdict, is_a_risk,
+};
 use dyno_record::condition::{Held, Known};
 use dyno_record::figure::{Better, Figure, Unit};
 use dyno_record::lab::Part;

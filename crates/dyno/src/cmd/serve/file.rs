@@ -171,7 +171,8 @@ impl Reader<'_> {
         let table = || alike::did_you_mean(path, settings::tables());
         let setting = || nearest(path, self.settings).map(|known| alike::question(&known));
         // A table's name begins the path of each of its settings.
-        let known = if let DeValue::Table(_) = value { table().or_else(setting) } else { setting().or_else(table) };
+        let known =
+            if let DeValue::Table(_) = value { table().or_else(setting) } else { setting().or_else(table) };
         let likely = known.unwrap_or_else(|| "a typing mistake, or a setting of another version".to_owned());
         self.mistakes
             .push(failure.likely(likely).try_this("dyno serve --show-config, which shows every setting"));

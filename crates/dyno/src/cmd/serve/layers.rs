@@ -341,8 +341,7 @@ mod tests {
 
     #[test]
     fn a_server_with_orders_does_not_ask_the_environment() {
-        let effective =
-            laid(&["--control-fd", "3"], &[("DYNO_LOG", "sync"), ("DYNO_NAIV", "true")]).unwrap();
+        let effective = laid(&["--control-fd", "3"], &[("DYNO_LOG", "sync"), ("DYNO_NAIV", "true")]).unwrap();
         assert!(!effective.args.naive && effective.args.dials.word("log").is_none());
     }
 

@@ -21,7 +21,10 @@ pub(super) fn mistakes(variables: &[(OsString, OsString)], settings: &[Setting])
     let set = variables.iter().filter(|(_, word)| !word.is_empty()).filter_map(|(name, _)| name.to_str());
     let names: Vec<String> = settings.iter().map(Setting::variable).collect();
     let unknown = set.filter(|name| !names.iter().any(|known| known == name));
-    unknown.filter_map(|name| Some((name, meant(name, &names)?))).map(|(name, meant)| slip(name, meant)).collect()
+    unknown
+        .filter_map(|name| Some((name, meant(name, &names)?)))
+        .map(|(name, meant)| slip(name, meant))
+        .collect()
 }
 
 /// The word of one variable.
@@ -70,7 +73,10 @@ mod tests {
         ] {
             let said = told(slip, "5s");
             assert_eq!(said.len(), 1, "{slip}: {said:?}");
-            assert!(said[0].contains(slip) && said[0].contains(&format!("did you mean {meant}?")), "{said:?}");
+            assert!(
+                said[0].contains(slip) && said[0].contains(&format!("did you mean {meant}?")),
+                "{said:?}"
+            );
         }
         assert!(told("DYNO_IDEL_TIMEOUT", "").is_empty(), "an empty variable is none");
     }

@@ -41,7 +41,8 @@ pub(super) fn plan_for(ids: &[String], chosen: &Chosen) -> Result<Plan, Failure>
     let found: Vec<AuditFinding> = goals.into_iter().flat_map(|goal| audit(&facts, goal).findings).collect();
     if let Some(devices) = facts.network.devices.value() {
         let devices: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
-        let strange = asked.iter().find(|one| !found.iter().any(|finding| one.means(finding)) && one.lacks(&devices));
+        let strange =
+            asked.iter().find(|one| !found.iter().any(|finding| one.means(finding)) && one.lacks(&devices));
         if let Some(strange) = strange {
             return Err(no_device(strange.object.unwrap_or_default(), &devices));
         }

@@ -113,7 +113,8 @@ fn a_variable_whose_name_has_a_slip_is_an_error_with_what_was_meant() {
     let check = |name: &str| {
         Ended::from(dyno(["serve", "--check", "--listen", "127.0.0.1:0"]).env(name, "5s").output().unwrap())
     };
-    let lines = check("DYNO_IDEL_TIMEOUT").failed();
+    let slip = check("DYNO_IDEL_TIMEOUT");
+    let lines = slip.failed();
     assert!(lines[0].contains("DYNO_IDEL_TIMEOUT") && lines[1].contains("did you mean DYNO_IDLE_TIMEOUT?"));
     assert_eq!(check("DYNO_PORT_80_TCP").done(), "it would serve\n", "somebody else's");
 }

@@ -384,7 +384,7 @@ pub(super) mod tests {
         // Of 64 connections, two stops.
         sample.report.block.latencies.record_n(400_000, 640_000);
         sample.report.block.latencies.record_n(700_000_000, 128);
-        let line = "  Long waits held requests back: sent at an even pace, 99% would be about 672.99ms, not 400.00us\n";
+        let line = "  Long waits held requests back: sent at an even pace, 99% would be about 673.39ms, not 400.00us\n";
         let text = body(&sample.outcome());
         assert!(text.contains(line), "{text}");
     }

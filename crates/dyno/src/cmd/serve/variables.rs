@@ -13,7 +13,7 @@ use dyno_record::alike;
 /// What all of ours begin with.
 const PREFIX: &str = "DYNO_";
 
-/// From this likeness on a name is a slip: of four letters three are right and in their place.
+/// A name that is more alike is a slip. Of short names one letter makes another word: DYNO_DATA is not meant to be the date.
 const SLIP: f64 = 0.75;
 
 /// The mistakes among the names of these variables; an empty variable is none.
@@ -42,7 +42,7 @@ fn meant<'n>(name: &str, names: &'n [String]) -> Option<&'n str> {
     };
     let rated = names.iter().map(|known| (likeness(known), known.as_str()));
     let best = rated.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
-    (best.0 >= SLIP).then_some(best.1)
+    (best.0 > SLIP).then_some(best.1)
 }
 
 fn slip(name: &str, meant: &str) -> Failure {
@@ -106,6 +106,8 @@ mod tests {
             "DYNO_RELOADS",
             "DYNO_CROWD",
             "DYNO_NAME",
+            "DYNO_DATA",
+            "DYNO_END",
             "DYNO_HOME",
             "DYNO",
             "IDEL_TIMEOUT",

@@ -5,6 +5,7 @@
 //! happens is told to a callback. Workers are forked with what they need and nothing of their siblings; when the supervisor
 //! dies they die.
 
+mod alive;
 mod check;
 mod event;
 mod fork;

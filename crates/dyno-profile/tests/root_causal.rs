@@ -671,7 +671,9 @@ fn a_killed_profiler_leaves_nothing_and_its_target_runs_on_after_a_tenth_of_a_se
                 let (done, hooks) = (rates.len(), new_since(&before));
                 let said = profiler.wait_with_output().unwrap();
                 let said = String::from_utf8_lossy(&said.stderr);
-                panic!("it does not begin after {done} kills ({ended:?}, {hooks:?} of its hooks are there): {said}");
+                panic!(
+                    "it does not begin after {done} kills ({ended:?}, {hooks:?} of its hooks are there): {said}"
+                );
             }
             sleep_ns(MS);
         }

@@ -4,25 +4,20 @@
 //! look is sent a packet that means nothing, and turning for it is the sign of life. A busy worker gets none, and nothing of
 //! this is on a request's way. One that shows no sign is told once, said to accept nothing, and helped out by the others.
 
-use super::place::Life;
-use super::{Event, Stopping, Supervisor};
 use crate::config::SECOND_NS;
-use crate::stats::Accepting;
-use crate::worker::TURN;
-use dyno_sys::{Pid, clock, socket};
-use std::os::fd::OwnedFd;
+use dyno_sys::{Pid, clock};
 
 /// How often workers are looked at.
-const LOOK_NS: u64 = SECOND_NS;
+pub(super) const LOOK_NS: u64 = SECOND_NS;
 
 /// A worker that has not turned over so many looks since it was asked to does not get on. A handler that computes for longer
 /// keeps everybody else of its worker waiting; nobody's does so in ordinary service. Looks are counted, not time, so that
 /// a supervisor that was stopped with its workers blames none of them.
-const MISSED_MAX: u32 = 10;
+pub(super) const MISSED_MAX: u32 = 10;
 
 /// What was seen of a worker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Seen {
+pub(super) struct Seen {
     pid: Option<Pid>,
     turns: u64,
     /// Looks without a turn, the first of which asked for one.
@@ -31,7 +26,7 @@ struct Seen {
 
 /// What a look comes to.
 #[derive(Debug, PartialEq, Eq)]
-enum Look {
+pub(super) enum Look {
     Turns,
     /// It may idle: it is to be asked.
     Asks,
@@ -44,8 +39,8 @@ enum Look {
 
 /// What was seen of all of them.
 pub(super) struct Pulse {
-    due_ns: u64,
-    seen: Vec<Seen>,
+    pub(super) due_ns: u64,
+    pub(super) seen: Vec<Seen>,
 }
 
 impl Pulse {
@@ -60,7 +55,7 @@ impl Pulse {
 }
 
 impl Seen {
-    fn look(&mut self, pid: Pid, turns: u64) -> Look {
+    pub(super) fn look(&mut self, pid: Pid, turns: u64) -> Look {
         let missed = self.missed;
         if self.pid != Some(pid) || self.turns != turns {
             let is_back = self.pid == Some(pid) && missed > MISSED_MAX;
@@ -74,40 +69,6 @@ impl Seen {
             _ => Look::Waits,
         }
     }
-}
-
-impl Supervisor<'_> {
-    /// Looks at each worker, if it is time.
-    pub(super) fn look_at_workers(&mut self, on_event: &mut dyn FnMut(Event)) {
-        let now_ns = clock::mono_ns();
-        let Some(pulse) = self.pulse.as_mut().filter(|pulse| pulse.due_ns <= now_ns) else { return };
-        pulse.due_ns = now_ns + LOOK_NS;
-        if self.stopping != Stopping::No {
-            return;
-        }
-        for (number, (place, seen)) in self.places.iter().zip(&mut pulse.seen).enumerate() {
-            let Life::Running { pid, orders: Some(orders), .. } = &place.life else { continue };
-            match seen.look(*pid, self.counters.of(number).turns) {
-                Look::Turns | Look::Waits => {}
-                Look::Asks => ask(orders),
-                Look::Stuck => {
-                    self.counters.change_accepting(number, Accepting::Open, Accepting::Stuck);
-                    self.full.signal();
-                    on_event(Event::WorkerStuck { pid: *pid, for_ns: u64::from(MISSED_MAX) * LOOK_NS });
-                }
-                Look::Back => {
-                    self.counters.change_accepting(number, Accepting::Stuck, Accepting::Open);
-                    self.full.signal();
-                    on_event(Event::WorkerGetsOn { pid: *pid });
-                }
-            }
-        }
-    }
-}
-
-/// Asks a worker for a turn of its loop. Once until it turns, so that the channel cannot fill.
-fn ask(orders: &OwnedFd) {
-    let _ = socket::send(orders, TURN);
 }
 
 #[cfg(test)]

@@ -105,8 +105,12 @@ fn warnings(judged: &Judged, a: &Numbers, b: &Numbers) -> Vec<String> {
     };
     let is_hyperfine = judged.starts.is_none() && [a, b].iter().any(|list| list.source == Source::Hyperfine);
     let means = judged.means.as_ref().filter(|_| !judged.contradicts).map(beside_typical);
-    let of_runs =
-        is_hyperfine.then_some(IN_SEQUENCE).or_else(|| within::one_start(judged, a, b)).map(str::to_owned);
+    let one_start = || {
+        let is_flat = judged.starts.is_none() && judged.why_not().is_none();
+        let told = (judged.verdict, &judged.estimate);
+        is_flat.then(|| within::one_start(told, judged.by_movement, [a, b])).flatten()
+    };
+    let of_runs = is_hyperfine.then_some(IN_SEQUENCE).or_else(one_start).map(str::to_owned);
     few.into_iter().chain(dependence.map(depends)).chain(means).chain(of_runs).collect()
 }
 

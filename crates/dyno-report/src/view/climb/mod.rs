@@ -10,6 +10,7 @@ mod latency;
 mod profiles;
 mod rungs;
 mod series;
+mod standing;
 mod widths;
 
 use dyno_record::climb::Climb;

@@ -10,7 +10,7 @@ use crate::view::show::{On, Tone, Verdict};
 use crate::view::table::{Cell, Column, Row, Table, figure, link, nothing, verdict, words};
 use crate::view::words::paragraph;
 
-use super::answer;
+use super::standing;
 
 /// A longer name has a line for itself: the table keeps its shape at 60 columns.
 const NAME_MAX: usize = 18;
@@ -160,7 +160,7 @@ fn cells(figures: Option<&[Figures; 2]>) -> [Cell; 3] {
 
 fn notes(climb: &Climb, rung: &Rung) -> Vec<String> {
     let mut notes: Vec<String> = for_that_load(climb, &rung.attempt).into_iter().map(str::to_owned).collect();
-    notes.extend(answer::price(climb, rung).map(|risk| format!("risk: {risk}")));
+    notes.extend(standing::price(climb, rung).map(|risk| format!("risk: {risk}")));
     if !rung.bundle.is_empty() {
         notes.push(format!("judged together with {}", rung.bundle.join(", ")));
     }

@@ -2,12 +2,12 @@
 
 use dyno_lab::Failure;
 use dyno_measure::apart::{Known, apart_in_one_start};
+use dyno_measure::dependence::Told;
 use dyno_measure::judge::{Estimate, Verdict};
 use dyno_measure::means::Means;
 use dyno_measure::starts::{Order, PAIRS_OF_STARTS_MIN, of_starts};
 
 use super::numbers::{Numbers, Source};
-use super::{Judged, Told};
 
 /// Fewer starts have an interval many times as wide as what they differ by.
 const STARTS_ENOUGH: usize = 4;
@@ -62,14 +62,18 @@ pub(super) fn few_starts([a, b]: [usize; 2]) -> Option<String> {
 }
 
 /// Another start of the same program is in no interval of a flat list. Not said where that could not change the answer.
-pub(super) fn one_start(judged: &Judged, a: &Numbers, b: &Numbers) -> Option<&'static str> {
-    let is_flat = judged.starts.is_none() && [a, b].iter().any(|list| list.starts.len() == 1);
+/// `is_exact`: the numbers of a side are the same in every run, as bytes and allocations are, and so they are in every start.
+pub(super) fn one_start(
+    (verdict, estimate): (Verdict, &Estimate),
+    is_exact: bool,
+    [a, b]: [&Numbers; 2],
+) -> Option<&'static str> {
+    let is_flat = [a, b].iter().any(|list| list.starts.len() == 1);
     let sources = [a.source, b.source];
     let of = if sources.contains(&Source::Go) { ONE_RUN } else { ONE_START };
-    // Bytes and allocations that are the same in every run are so in every start.
-    let is_exact = judged.by_movement && judged.estimate.half_width < EXACT;
-    let is_one = is_flat && !is_exact && !sources.contains(&Source::Hyperfine);
-    (is_one && judged.why_not().is_none() && may_be_a_start(judged.verdict, &judged.estimate)).then_some(of)
+    let is_one =
+        is_flat && !(is_exact && estimate.half_width < EXACT) && !sources.contains(&Source::Hyperfine);
+    (is_one && may_be_a_start(verdict, estimate)).then_some(of)
 }
 
 /// Whether what single starts are supposed to differ by, as between two loads, may take the answer away.

@@ -75,8 +75,8 @@ const OPENED_MIN: f64 = 0.5;
 /// Fewer looks at them do not tell.
 const LOOKS_MIN: u64 = 20;
 /// Time since they were asked, on average: shorter waits lie within a tick or two of the kernel's, by which it is told who spoke
-/// last. Who waits for 8 ms has done so for 4 when met.
-const AWAITED_MS_MIN: f64 = 3.0;
+/// last. Who waits for 4 ms has done so for 2 when met.
+const AWAITED_MS_MIN: f64 = 1.5;
 /// Requests that the target holds for each connection, and beyond them, from which on they stand in line for one: a third of
 /// those wait.
 const FOR_EACH_CONNECTION_MIN: f64 = 1.5;

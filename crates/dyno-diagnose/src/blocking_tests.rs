@@ -653,3 +653,24 @@ fn who_is_woken_for_the_address_space_waits_for_pages() {
     };
     assert_eq!(takes("munmap"), [Class::PageFaults]);
 }
+
+/// Eight requests wait for a lock in memory that two processes share; whoever holds it waits for an answer through a pipe. Planted
+/// fault: the word of each process is a lock by itself (`across_processes` that changes nothing).
+#[test]
+fn a_word_in_shared_memory_is_one_lock_of_all_processes() {
+    let locks = |shared: &[[u64; 2]]| {
+        let mut scene = Scene::new(&[0.05; 8]).on("run;work", 100);
+        for tid in 1..=8 {
+            let object = format!("0x7000 (pid {})", if tid <= 4 { 1 } else { 2 });
+            scene = scene.off(tid, WaitClass::Lock, "run;pthread_mutex_lock;futex_wait_[k]", 8.0).woken(
+                &object,
+                tid % 8 + 1,
+                "run;pthread_mutex_unlock;futex_wake_[k]",
+            );
+        }
+        let said = scene.with(|seen| seen.shared = shared.to_vec()).diagnosed();
+        let facts = said.findings[0].evidence.iter().filter(|fact| fact.text.contains("0x7000"));
+        facts.count()
+    };
+    assert_eq!([locks(&[[0x7000, 0x8000]]), locks(&[])], [1, 2]);
+}

@@ -43,6 +43,7 @@ mod spin;
 mod system_calls;
 #[cfg(test)]
 mod told;
+mod unsampled;
 mod waits;
 
 use dyno_record::finding::{Class, Finding, RuledOut};
@@ -142,6 +143,7 @@ pub fn diagnose(seen: &Observation) -> Diagnosed {
             Outcome::Unseen(what) => said.not_looked_at.push(unseen(rule.class, what)),
         }
     }
+    said.not_looked_at.extend(unsampled::of(&facts));
     said.findings = in_order(found);
     shortened::tell(&mut said.findings, seen);
     said.nearest = nearest(near);

@@ -11,7 +11,7 @@ pub(super) struct Kind {
     pub(super) next: &'static str,
 }
 
-pub(super) const KINDS: [Kind; 8] = [
+pub(super) const KINDS: [Kind; 9] = [
     Kind {
         does: "compiles regular expressions",
         makes: &[
@@ -137,6 +137,21 @@ pub(super) const KINDS: [Kind; 8] = [
             "time.LoadLocation",
         ],
         next: "load it once when the program begins; set TZ, so that the zone's file is not looked at for each time of day",
+    },
+    Kind {
+        does: "makes formats of numbers and dates for a locale",
+        makes: &[
+            "v8::internal::Builtin_*ToLocale*",
+            "v8::internal::JSNumberFormat::New*",
+            "v8::internal::JSDateTimeFormat::New*",
+            "unum_open*",
+            "udat_open*",
+            "java.text.SimpleDateFormat.<init>*",
+            "java.text.DecimalFormat.<init>*",
+            "java.text.DateFormat.get*Instance*",
+            "java.text.NumberFormat.get*Instance*",
+        ],
+        next: "make the format once and keep it (Intl.NumberFormat, DateTimeFormatter), one for each thread where it may not be shared",
     },
     Kind {
         does: "looks users and names up",

@@ -282,19 +282,40 @@ pub(super) fn false_sharing(facts: &Facts<'_>) -> Outcome {
         .filter(|(_, stores)| threads(stores).len() >= 2)
         .map(|(line, stores)| (*line, stores))
         .collect();
-    if facts.seen.goroutines.is_none() {
-        return shared_lines(facts, &shared);
-    }
-    // What belongs to a processor of Go's is stored to by whichever thread has it.
-    let certain = shared.iter().filter(|(_, stores)| is_shared_in_go(stores));
-    let certain: Lines<'_> = certain.map(|(line, stores)| (*line, *stores)).collect();
+    let is_go = facts.seen.goroutines.is_some();
+    let is_certain = |stores: &Stores| if is_go { is_shared_in_go(stores) } else { is_shared(stores) };
+    let certain: Lines<'_> = shared
+        .iter()
+        .filter(|(_, stores)| is_certain(stores))
+        .map(|(line, stores)| (*line, *stores))
+        .collect();
+    let unknown = if is_go {
+        "Go's processors move from thread to thread, and what is theirs with them: whether two store at the same time is not to be seen"
+    } else {
+        "each of its words is stored to by several threads, without an atomic: who hands a thing on to another thread does so, too, and \
+         whether two store at the same time is not to be seen"
+    };
     match (shared_lines(facts, &certain), shared_lines(facts, &shared)) {
         (Outcome::Found(draft), _) => Outcome::Found(draft),
-        (_, Outcome::Found(draft)) => Outcome::Noted(draft.sign(
-            "Go's processors move from thread to thread, and what is theirs with them: whether two store at the same time is not to be seen",
-        )),
+        (_, Outcome::Found(draft)) => Outcome::Noted(draft.sign(unknown)),
         (against, _) => against,
     }
+}
+
+/// Of a line's words that were seen to be stored to, those that one thread alone stores to, from which on each has its own.
+const OWN_WORDS_MIN: f64 = 0.5;
+
+/// Whether different threads share that line for certain: each has words of its own there, or says by an atomic that others store
+/// there too. A thing that is handed on from thread to thread, under a lock or through a queue, has the same words for all.
+fn is_shared(stores: &Stores) -> bool {
+    let mut of_words = BTreeMap::<u64, BTreeSet<u32>>::new();
+    for store in stores {
+        of_words.entry(store.address).or_default().insert(store.tid);
+    }
+    let own = || of_words.values().filter(|tids| tids.len() == 1);
+    let owners: BTreeSet<u32> = own().flatten().copied().collect();
+    let own_words = owners.len() >= 2 && own().count() as f64 >= OWN_WORDS_MIN * of_words.len() as f64;
+    own_words || stores.iter().any(|store| store.is_atomic)
 }
 
 /// Whether different goroutines share that line for certain: each has words of its own there, one instruction of the program's
@@ -641,6 +662,26 @@ mod tests {
         };
         assert_eq!(stores(8), [Class::FalseSharingSuspected]);
         assert_eq!(stores(128), []);
+    }
+
+    /// The state of a stream that a pool's threads work on one after another. Planted fault: whatever several threads store to is
+    /// shared (`is_shared` that is always true).
+    #[test]
+    fn what_is_handed_on_from_thread_to_thread_is_a_note() {
+        let stores = |code: (&str, u64), of: [(u32, u64); 4]| {
+            let seen = (0..8).flat_map(|_| of.map(|(tid, address)| registers(tid, address, 0))).collect();
+            let said = Scene::new(&[10.0, 10.0]).on("run;work", 100).hot(code, 0.5, seen).diagnosed();
+            let noted = said.notes.iter().any(|note| note.class == Class::FalseSharingSuspected);
+            (said.findings.iter().map(|found| found.class).collect::<Vec<_>>(), noted)
+        };
+        let handed_on = [(1, 0x1000), (2, 0x1000), (1, 0x1008), (2, 0x1008)];
+        let own_words = [(1, 0x1000), (2, 0x1008), (1, 0x1000), (2, 0x1008)];
+        let mostly = [(1, 0x1000), (2, 0x1008), (1, 0x1010), (2, 0x1010)];
+        assert_eq!(stores(COUNT, handed_on), (vec![], true));
+        let found = (vec![Class::FalseSharingSuspected], false);
+        assert_eq!(stores(COUNT, own_words), found);
+        assert_eq!(stores(COUNT, mostly), found, "and a word of both beside");
+        assert_eq!(stores(ATOMIC, handed_on), found);
     }
 
     /// Planted faults: Go's own atomics are the program's (`is_own` always true); one word is side by side; in Go nothing is

@@ -299,6 +299,7 @@ pub(super) const FORMAT: &[&str] = &[
     "strconv.Append*",
     "strconv.format*",
     "java.util.Formatter*",
+    "java.text.*Format.format*",
     "strftime*",
     "__strftime*",
     "encoding/json.Marshal*",

@@ -123,6 +123,8 @@ pub(super) struct OffCpu<'o> {
     is_go: bool,
     /// Whether some thread waits for a disk, or syncs: only then may who holds a file's lock do so for it.
     meets_disk: bool,
+    /// Memory that several processes share.
+    shared: &'o [[u64; 2]],
 }
 
 /// A thread's time inside of the program's functions.
@@ -181,7 +183,7 @@ const TOGETHER_MAX: f64 = 1.15;
 const MEETS_MIN: f64 = 0.1;
 
 impl<'o> OffCpu<'o> {
-    pub(super) fn new(profile: &'o Profile, seen: &Observation) -> OffCpu<'o> {
+    pub(super) fn new(profile: &'o Profile, seen: &'o Observation) -> OffCpu<'o> {
         let window_ns = profile.duration_s * 1e9;
         let serving = seen.packets.as_ref().and_then(|packets| packets.serving.as_ref());
         let idle = Idle::of(profile, serving.map_or(0.0, Serving::owed));
@@ -198,6 +200,7 @@ impl<'o> OffCpu<'o> {
             equals: if seen.goroutines.is_some() { Equals::default() } else { Equals::of(profile, &idle) },
             is_go: seen.goroutines.is_some(),
             meets_disk: false,
+            shared: &seen.shared,
         };
         off.take_run_times(seen);
         off.take_sync_times(seen);
@@ -380,8 +383,21 @@ impl<'o> OffCpu<'o> {
     fn name_of_lock(&self, stack: &Stack, frames: &[&Frame], kind: LockKind) -> String {
         let object = stack.wait.as_ref().and_then(|wait| wait.object.clone());
         let named = run_time_lock(frames).map(str::to_owned).filter(|_| kind == LockKind::Mutex);
+        let object = object.map(|object| self.across_processes(object));
         let named = named.or(object).or_else(|| own_place(self.profile, frames));
         named.unwrap_or_else(|| "an unnamed lock".to_owned())
+    }
+
+    /// A word of a process (`0x7f… (pid 7)`) in memory that several of them share is one lock for all of them.
+    fn across_processes(&self, object: String) -> String {
+        let address = object.split_once(" (pid ").map(|(address, _)| address);
+        let number = address.and_then(|hex| u64::from_str_radix(hex.strip_prefix("0x")?, 16).ok());
+        let is_shared =
+            number.is_some_and(|at| self.shared.iter().any(|[start, end]| (*start..*end).contains(&at)));
+        match address.filter(|_| is_shared) {
+            Some(address) => format!("{address} (shared memory)"),
+            None => object,
+        }
     }
 
     fn take_lock(&mut self, stack: &Stack, frames: &[&Frame]) {

@@ -155,7 +155,7 @@ pub(super) const LINES: &[Line] = &[
         143.0,
         144.0,
     ),
-    (Class::PoolLimit, "milliseconds", |ms| gateway(|asked, _| asked.awaited_ms = ms), 2.9, 3.0),
+    (Class::PoolLimit, "milliseconds", |ms| gateway(|asked, _| asked.awaited_ms = ms), 1.4, 1.5),
     (Class::PoolLimit, "held for each", |owed| gateway(|_, serving| serving.connections = owed), 4.9, 5.0),
     // 40 requests in a second, and a twelfth of a second and more for each question.
     (

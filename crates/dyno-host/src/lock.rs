@@ -7,6 +7,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use dyno_sys::proc;
 
 /// A process number and a newline are shorter; what is longer was not written here.
 const PID_BYTES_MAX: u64 = 16;
@@ -36,12 +39,33 @@ pub enum LockError {
     },
 }
 
-/// Takes the lock; it lasts as long as the file is open anywhere.
+/// A keeper whose run was killed puts settings back within moments.
+const KEEPER: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Takes the lock; it lasts as long as the file is open anywhere. Where the run that took it has been killed, its keeper is waited
+/// for, which puts back what was changed.
 ///
 /// # Errors
 /// When another run has it, or its file is not this user's to lock.
 pub fn take() -> Result<File, LockError> {
-    take_at(&place(user_id()))
+    take_after_keeper(&place(user_id()), |pid| proc::has_ended(pid.cast_signed()), KEEPER)
+}
+
+fn take_after_keeper(
+    path: &Path,
+    has_ended: impl Fn(u32) -> bool,
+    patience: Duration,
+) -> Result<File, LockError> {
+    let begun = Instant::now();
+    loop {
+        match take_at(path) {
+            Err(LockError::Taken { by: Some(pid) }) if has_ended(pid) && begun.elapsed() < patience => {
+                std::thread::sleep(LOOK);
+            }
+            taken => return taken,
+        }
+    }
 }
 
 fn user_id() -> u32 {
@@ -86,6 +110,24 @@ fn holder(file: &mut File) -> Option<u32> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    /// Planted faults: who is there is waited for; who has ended is not.
+    #[test]
+    fn the_keeper_of_a_run_that_was_killed_is_waited_for_and_a_run_that_goes_on_is_not() {
+        let path = std::env::temp_dir().join(format!("dyno-lock-keeper-{}", std::process::id()));
+        let keeper = take_at(&path).unwrap();
+        let goes_on = take_after_keeper(&path, |_| false, KEEPER);
+        assert!(matches!(goes_on, Err(LockError::Taken { .. })));
+        assert!(matches!(take_after_keeper(&path, |_| true, LOOK), Err(LockError::Taken { .. })), "for ever");
+        let waits = std::thread::scope(|scope| {
+            let waits = scope.spawn(|| take_after_keeper(&path, |_| true, Duration::from_secs(60)));
+            std::thread::sleep(2 * LOOK);
+            drop(keeper);
+            waits.join().unwrap()
+        });
+        std::fs::remove_file(&path).unwrap();
+        waits.unwrap();
+    }
 
     #[test]
     fn only_one_has_the_lock_and_the_other_is_told_who() {

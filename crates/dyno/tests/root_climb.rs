@@ -56,8 +56,16 @@ fn left(folder: &Folder) -> usize {
 }
 
 fn turned(folder: &Folder, choice: &str, value: &str) -> Child {
-    let child = climb(folder, &["--time", "60s"]).spawn().unwrap();
-    wait_for("the setting is turned", || knob::holds(choice, value.as_bytes()).unwrap());
+    let mut child = climb(folder, &["--time", "60s"]).spawn().unwrap();
+    let mut is_over = false;
+    wait_for("the setting is turned", || {
+        is_over = child.try_wait().unwrap().is_some();
+        is_over || knob::holds(choice, value.as_bytes()).unwrap()
+    });
+    if is_over {
+        let ended = Ended::of(child);
+        panic!("the climb ended before it turned {choice} to {value}: {}{}", ended.out, ended.err);
+    }
     child
 }
 

@@ -80,6 +80,18 @@ pub(crate) struct Ended {
     pub(crate) err: String,
 }
 
+/// Of each thread of a process its name, its state and, for root, where it waits in the kernel.
+fn where_it_stands(pid: i32) -> String {
+    let mut all = String::new();
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+        let read = |file: &str| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        let stat = read("stat");
+        let state = stat.rsplit_once(") ").map_or("", |(_, rest)| &rest[..rest.len().min(1)]);
+        all += &format!("{} {state}\n{}", read("comm").trim(), read("stack"));
+    }
+    all
+}
+
 impl Ended {
     /// Waits for a child whose output is piped.
     pub(crate) fn of(child: Child) -> Ended {
@@ -87,9 +99,12 @@ impl Ended {
         let (sender, receiver) = channel();
         let waiter = std::thread::spawn(move || sender.send(child.wait_with_output()));
         let Ok(output) = receiver.recv_timeout(DEADLINE) else {
+            let stands = where_it_stands(pid);
             // Only this thread's child has this number: it was not waited for.
             signal::kill(pid, Signal::Kill).unwrap();
-            panic!("the process did not end");
+            let output = receiver.recv_timeout(DEADLINE).unwrap().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            panic!("the process did not end; it said: {said}\n{stands}");
         };
         waiter.join().unwrap().unwrap();
         Ended::from(output.unwrap())

@@ -20,17 +20,9 @@ const CPUS_MIN: f64 = 0.5;
 /// Waits a second: each costs some 10 µs with its wake-up.
 const WAITS_PER_S_MIN: f64 = 20_000.0;
 
-/// Descriptors that threads wait at and wake each other by.
-const DESCRIPTORS: &[&str] = &[
-    "do_sys_poll*",
-    "do_epoll_wait*",
-    "eventfd_read*",
-    "eventfd_write*",
-    "pipe_read",
-    "pipe_write",
-    "anon_pipe_read",
-    "anon_pipe_write",
-];
+/// Where threads wait at descriptors; how they wake each other by these, `names` knows.
+const DESCRIPTORS: &[&str] =
+    &["do_sys_poll*", "do_epoll_wait*", "eventfd_read*", "pipe_read", "anon_pipe_read"];
 
 /// Sleeps for each system call from which on who sleeps is woken again and again inside of one call, and finds nothing.
 const SLEEPS_PER_CALL_MIN: f64 = 3.0;
@@ -38,17 +30,16 @@ const SLEEPS_PER_CALL_MIN: f64 = 3.0;
 /// All who wait for the same are woken for each thing that comes; one of them takes it, and the others go to sleep again.
 fn woken_for_nothing(facts: &Facts<'_>) -> Option<Draft> {
     let (on, off) = (facts.on_both_sides()?, facts.off.as_ref()?);
-    let switches = |frame: &&Frame| frame.origin == Origin::Kernel && names::is(&frame.name, names::SWITCH);
-    let share = on.share_where(|frames| frames.iter().any(switches));
     let sleeps = facts.seen.process.voluntary as f64 / facts.seen.duration_s.max(1e-9);
     let calls = off.profile.system_calls.values().map(|call| call.count).sum::<u64>() as f64;
     let calls = calls / off.profile.duration_s.max(1e-9);
-    if share < SHARE_MIN
-        || facts.seen.cpus_used() < CPUS_MIN
-        || sleeps < WAITS_PER_S_MIN
-        || calls <= 0.0
-        || sleeps < SLEEPS_PER_CALL_MIN * calls
-    {
+    let is_often = sleeps >= WAITS_PER_S_MIN && calls > 0.0 && sleeps >= SLEEPS_PER_CALL_MIN * calls;
+    if !is_often || facts.seen.cpus_used() < CPUS_MIN {
+        return None;
+    }
+    let switches = |frame: &&Frame| frame.origin == Origin::Kernel && names::is(&frame.name, names::SWITCH);
+    let share = on.share_where(|frames| frames.iter().any(switches));
+    if share < SHARE_MIN {
         return None;
     }
     let each = sleeps / calls;
@@ -126,8 +117,10 @@ pub(super) fn costs_more_than_work(facts: &Facts<'_>) -> Option<Draft> {
     // Who calls futex(2) himself says nothing of what it is for.
     let costs = [Cost::Waking, Cost::LockCall];
     // Run-times wake by descriptors of their own, too; on the network these are others' words.
-    let by_descriptors =
-        |frame: &&Frame| frame.origin == Origin::Kernel && names::is(&frame.name, DESCRIPTORS);
+    let by_descriptors = |frame: &&Frame| {
+        let mut tables = [DESCRIPTORS, names::WRITES_DESCRIPTOR].into_iter();
+        frame.origin == Origin::Kernel && tables.any(|table| names::is(&frame.name, table))
+    };
     let share = on.share(&costs)
         + if is_on_the_network(facts.seen) {
             0.0

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::answers;
 use super::draft::{Draft, Outcome, percent};
 use super::facts::{Cost, Facts, OnCpu};
+use super::idle::is_poll;
 use super::names;
 
 /// Share of the CPU in the kernel from which fewer calls would be felt.
@@ -49,7 +50,6 @@ const LOOKING_CPUS_MIN: f64 = 0.5;
 
 /// Where the kernel looks at all descriptors of a call, one after another.
 const SCANS: &[&str] = &["do_sys_poll*", "do_select*", "core_sys_select*"];
-const SCANNING_CALLS: &[&str] = &["poll", "ppoll", "select", "pselect6", "_newselect"];
 /// Of the CPU time: without it, two thirds more would be done.
 const SCANS_MIN: f64 = 0.4;
 /// CPU time of a call in which it is the number of descriptors that costs: a call by itself takes a microsecond or two.
@@ -58,14 +58,17 @@ const SCAN_US_MIN: f64 = 20.0;
 /// Most of the CPU looks through long lists of descriptors, of which few have anything.
 fn scans(facts: &Facts<'_>) -> Option<Draft> {
     let (on, off) = (facts.on_both_sides()?, facts.off.as_ref()?);
+    let calls = off.profile.system_calls.iter().filter(|(name, _)| is_poll(name));
+    let per_s = calls.map(|(_, call)| call.count).sum::<u64>() as f64 / off.profile.duration_s.max(1e-9);
+    if per_s < 1.0 {
+        return None;
+    }
     let kernel = |frames: &[&Frame], table: &[&str]| {
         frames.iter().any(|frame| frame.origin == Origin::Kernel && names::is(&frame.name, table))
     };
     let share = on.share_where(|frames| kernel(frames, SCANS) && !kernel(frames, names::SWITCH));
-    let calls = off.profile.system_calls.iter().filter(|(name, _)| names::is(name, SCANNING_CALLS));
-    let per_s = calls.map(|(_, call)| call.count).sum::<u64>() as f64 / off.profile.duration_s.max(1e-9);
-    let each_us = 1e6 * share * facts.seen.cpus_used() / per_s.max(1.0);
-    (share >= SCANS_MIN && each_us >= SCAN_US_MIN && per_s >= 1.0).then(|| {
+    let each_us = 1e6 * share * facts.seen.cpus_used() / per_s;
+    (share >= SCANS_MIN && each_us >= SCAN_US_MIN).then(|| {
         let summary = format!(
             "{} of the CPU looks through lists of descriptors in poll or select: {each_us:.0} µs each time",
             percent(share)

@@ -713,11 +713,9 @@ impl<'o> OffCpu<'o> {
 
     /// How long all ran but a run-time's own threads, which compile and collect for the others.
     pub(super) fn run_but_of_keepers(&self) -> u64 {
-        let keeps = |tid: u32| {
-            let mut threads = self.profile.threads.iter();
-            threads.any(|thread| thread.tid == tid && names::is(&thread.name, names::KEEPERS))
-        };
-        self.threads.iter().filter(|(tid, _)| !keeps(**tid)).map(|(_, time)| time.run).sum()
+        let keep = self.profile.threads.iter().filter(|thread| names::is(&thread.name, names::KEEPERS));
+        let keepers: BTreeSet<u32> = keep.map(|thread| thread.tid).collect();
+        self.threads.iter().filter(|(tid, _)| !keepers.contains(tid)).map(|(_, time)| time.run).sum()
     }
 
     /// Sum over all threads.

@@ -1,8 +1,8 @@
 //! `cargo xtask budget`: what a request costs in things that can be counted, against docs/budgets.md.
 //!
-//! A stopwatch on a shared machine cannot see one percent; counts can, and they are the same tomorrow. `dyno serve`
-//! runs under callgrind, answers N requests and then, started anew, 2N; the difference over N is the request's own cost.
-//! Every shape of [`crate::shapes`] is counted, so that no shape pays for another one's speed.
+//! A stopwatch on a shared machine cannot see one percent; counts can, and they are the same tomorrow. The engine's example
+//! `demo`, which answers what `dyno serve` does by itself, runs under callgrind, answers N requests and then, started anew,
+//! 2N; the difference over N is the request's own cost. Every shape of [`crate::shapes`] is counted, so that no shape pays for another one's speed.
 //! `ci` and people call it; with `--write` it puts what it measured into the table.
 
 mod callgrind;
@@ -29,7 +29,7 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     flags.finish()?;
     let page = repo.read(PAGE)?;
     let rows = table::rows(&page)?;
-    let measured = measure(&repo.release_dyno()?, &repo.scratch("budget")?)?;
+    let measured = measure(&repo.release_demo()?, &repo.scratch("budget")?)?;
     if write == Given::Yes {
         let updated = table::written(&page, &measured);
         std::fs::write(repo.path(PAGE), updated).map_err(Trouble::cannot(format!("write {PAGE}")))?;
@@ -39,14 +39,14 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     Ok(Outcome::done_if(|| verdicts.iter().all(table::Verdict::holds)))
 }
 
-fn measure(dyno: &Path, folder: &Path) -> Result<Vec<Measured>, Trouble> {
+fn measure(server: &Path, folder: &Path) -> Result<Vec<Measured>, Trouble> {
     let mut all = Vec::new();
     for shape in shapes::all() {
         let name = shape.name;
         let (bytes, more) = (shape.request_bytes(), 2 * REQUESTS);
         eprintln!("budget: {name}, {REQUESTS} and {more} requests of {bytes} bytes under callgrind");
         let [once, twice] =
-            both(|folder, requests| callgrind::serve(dyno, folder, &shape, requests), folder)?;
+            both(|folder, requests| callgrind::serve(server, folder, &shape, requests), folder)?;
         // A worker's profile that is not there would leave every budget kept.
         if twice.instructions < once.instructions + REQUESTS {
             return Err(Trouble::new(format!("a request of {name} would cost less than one instruction"))

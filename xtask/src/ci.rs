@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: everything that has to hold before a merge, the cheap and likely failures first.
 //!
 //! `.ci/run` and careful people call it. Build variants are few, because building is most of the time: the dev profile
-//! for clippy and tests, release for the manual and the budgets. Packages are installed beside the tests' build; all other
+//! for clippy and tests, and a release of the engine alone for the budgets. Packages are installed beside the tests' build; all other
 //! builds go on beside the tests, as lowly as programs can be. Whatever runs beside others is told whole when it has ended,
 //! and makes the stage red by its name.
 
@@ -65,7 +65,7 @@ const AFTER: [(&str, Stage); 8] = [
     ("test, clippy, simulate", |ci| ci.tests()),
     ("fuzz", |ci| fuzz::in_ci(ci.repo)),
     ("book", |ci| book::run(ci.repo, Flags::new(vec![]))),
-    ("manual", |ci| generate::run(ci.repo, Flags::new(vec!["--check".to_owned()]))),
+    ("manual", |ci| manual(ci.repo)),
     ("budget", |ci| budget::run(ci.repo, Flags::new(vec![]))),
     ("licences", |ci| licences(ci.repo)),
 ];
@@ -142,8 +142,8 @@ impl Ci<'_> {
     fn builds_of_their_own(&self) -> Result<Vec<Task>, Trouble> {
         let book = book::build_of_tool(self.repo).map(|build| self.lowly("the book's program", &build));
         let fuzz = self.lowly("the fuzz targets' build", &fuzz::build_for_ci(self.repo)?);
-        let release = self.lowly("the release build", &self.repo.release_build());
-        Ok([release, fuzz].into_iter().chain(book).collect())
+        let demo = self.lowly("the counted server's build", &self.repo.demo_build());
+        Ok([demo, fuzz].into_iter().chain(book).collect())
     }
 
     /// The README's command for them, and beside it all else that builds. Cargo locks a folder of built things:
@@ -192,6 +192,12 @@ fn scripts(repo: &Repo) -> Result<Outcome, Trouble> {
         }
     }
     Ok(Outcome::Done)
+}
+
+/// The help of the `dyno` that cargo built for the tests is any other's.
+fn manual(repo: &Repo) -> Result<Outcome, Trouble> {
+    let dyno = repo.target().join("debug/dyno").to_string_lossy().into_owned();
+    generate::run(repo, Flags::new(vec!["--check".to_owned(), "--dyno".to_owned(), dyno]))
 }
 
 /// Licences and sources by deny.toml, where its program is there: it reads an index from the network, so that a build

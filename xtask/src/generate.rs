@@ -1,12 +1,13 @@
 //! `cargo xtask gen`: the manual's page of the command line, made from the program's own help, so that they cannot differ.
 //!
-//! People call it after a change of flags; `ci` calls it with `--check`, which compares and writes nothing. `gen bpf` makes
+//! People call it after a change of flags; `ci` calls it with `--check`, which compares and writes
+//! nothing, and with the `--dyno` that the tests were built with. `gen bpf` makes
 //! or compares the BPF objects instead, see `bpf`.
 
 pub(crate) mod bpf;
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::command::{command, output};
 use crate::flags::{Flags, Given};
@@ -24,6 +25,7 @@ const COLUMNS: &str = "100";
 /// Runs the verb.
 pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     let check = flags.switch("--check");
+    let dyno: Option<PathBuf> = flags.parsed("--dyno")?;
     let what = flags.word();
     flags.finish()?;
     match what.as_deref() {
@@ -33,7 +35,7 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
         }
         None => {}
     }
-    let page = page(&repo.release_dyno()?)?;
+    let page = page(&dyno.map_or_else(|| repo.release_dyno(), Ok)?)?;
     if check == Given::Yes {
         return Ok(compared(&repo.read(PAGE).unwrap_or_default(), &page));
     }

@@ -81,7 +81,8 @@ usage: cargo xtask VERB
   install [--prefix ~/.local] [--uninstall]
                     the release build with its completions (bash, zsh, fish), manual pages and schemas; or away with them
   book              the pages of docs/ as a book with search, in target/book; builds mdBook where it is missing
-  gen [--check]     writes the manual page of the command line from its own help, or compares
+  gen [--check] [--dyno PATH]
+                    writes the manual page of the command line from its own help, or compares
   gen bpf [--check] builds the BPF objects that are committed beside their sources, or compares; needs clang 14
 
 exit: 0 done, 1 the answer is no, 2 error";

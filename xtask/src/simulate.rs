@@ -2,13 +2,11 @@
 //!
 //! The simulator is a test of `dyno-engine`; this only says which seeds. A part of them runs with every `cargo test`.
 
-use std::time::Duration;
-
 use crate::beside::Task;
-use crate::command::{cargo, run as run_command};
+use crate::command::{cargo, lowly, run as run_command};
 use crate::flags::Flags;
 use crate::repo::Repo;
-use crate::test::Binary;
+use crate::test::{BUILD_MAX, Binary};
 use crate::trouble::{Outcome, Trouble};
 
 /// Seeds that must pass before a merge: about half a minute on two cores.
@@ -27,16 +25,13 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     run_command(cargo(words).env("DYNO_SEEDS", seeds).current_dir(repo.root()))
 }
 
-/// Far above what the seeds take.
-const LIMIT: Duration = Duration::from_secs(900);
-
-/// The same for what CI runs, with the binary that was built for the tests: a package that is built alone has other features,
+/// The same for what CI runs, beside whatever else runs, with the binary that was built for the tests: a package that is built alone has other features,
 /// and is then built once more.
 pub(crate) fn task(all: &[Binary]) -> Result<Task, Trouble> {
     let engine = all.iter().find(|binary| binary.source == "crates/dyno-engine/src/lib.rs");
     let mut command = engine.ok_or_else(|| Trouble::new("the engine's tests are not built"))?.command();
     command.args([TEST, "--exact", "--nocapture"]).env("DYNO_SEEDS", SEEDS);
-    Ok(Task { name: "simulate".to_owned(), command, limit: LIMIT, takes: 1 })
+    Ok(Task { name: "simulate".to_owned(), command: lowly(&command), limit: BUILD_MAX, takes: 1 })
 }
 
 /// What the test understands: `FIRST..LAST`.

@@ -13,15 +13,15 @@ use std::io::stderr;
 use std::time::Duration;
 
 use crate::beside::{Crowd, Done, Group, Job, Task};
-use crate::command::in_own_session;
+use crate::command::{in_own_session, lowly};
 use crate::flags::Flags;
 use crate::limit::Ended;
 use crate::packages;
 use crate::repo::{Repo, is_ci};
 use crate::rights::Rights;
 use crate::trouble::{Outcome, Trouble};
+use binaries::Place;
 pub(crate) use binaries::{BUILD_MAX, Binary, KEPT_BYTES, documentation};
-use binaries::{Place, SIMULATION};
 
 /// So many of the slowest are told at the end.
 const SLOWEST: usize = 12;
@@ -43,7 +43,7 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     Ok(Outcome::done_if(|| ran.failed.is_empty()))
 }
 
-/// Runs `all`, with `others` behind those that measure nothing, and beside what builds in `crowd`.
+/// Runs `all`, with `others` behind those that only compute, and beside what builds in `crowd`.
 pub(crate) fn run_beside(
     repo: &Repo,
     all: &[Binary],
@@ -71,22 +71,22 @@ fn of_binary(binary: &Binary, able: &[RootTest]) -> (Place, Task) {
         command.arg("--include-ignored");
     }
     let place = binary.place();
-    let takes = if place == Place::Together { 1 } else { ROOM };
+    let takes = if place <= Place::Together { 1 } else { ROOM };
     // Those that measure go before others on the CPUs.
-    let command = in_own_session(&command);
+    let command = if place == Place::Beside { lowly(&command) } else { in_own_session(&command) };
     (place, Task { name: binary.source.clone(), command, limit: binary.limit(), takes })
 }
 
-/// First those that bear others, then each of the rest by itself, and what measures last: what builds beside them has most of
-/// its way behind it by then.
+/// First those that bear others, then each of the rest by itself, and what measures last. Beside all of these builds and those
+/// that only compute have what is left of the CPUs; nothing of them goes on when the quiet ones come.
 fn run_all(mut tasks: Vec<(Place, Task)>, others: Vec<Task>, mut crowd: Crowd) -> Result<Ran, Trouble> {
-    // The longest begins when the others of its place have begun: until then builds have what these leave.
-    tasks.sort_by_key(|(place, task)| (*place, task.name == SIMULATION));
-    let up_to = |tasks: &[(Place, Task)], last| tasks.iter().take_while(|(place, _)| *place <= last).count();
-    let quiet = tasks.split_off(up_to(&tasks, Place::Last));
-    let apart = tasks.split_off(up_to(&tasks, Place::Together));
-    let [together, apart, quiet] = [tasks, apart, quiet].map(|tasks| tasks.into_iter().map(|(_, task)| task));
-    crowd.join(Group::new(ROOM, together.chain(others).chain(apart)));
+    tasks.sort_by_key(|(place, _)| *place);
+    let mut behind = |last| tasks.split_off(tasks.iter().take_while(|(place, _)| *place <= last).count());
+    let [quiet, apart, together] = [Place::Last, Place::Together, Place::Beside].map(&mut behind);
+    let [beside, together, apart, quiet] =
+        [tasks, together, apart, quiet].map(|tasks| tasks.into_iter().map(|(_, task)| task));
+    crowd.join(Group::new(1, beside.chain(others)));
+    crowd.join(Group::new(ROOM, together.chain(apart)));
     let folder = crowd.folder().to_owned();
     let mut ran = Ran::default();
     crowd.finish(&mut stderr())?.into_iter().for_each(|done| ran.add(done));
@@ -207,7 +207,7 @@ mod tests {
                 "cd {}; touch {me}; sleep 0.1; rm {me}; for f in {not}; do [ ! -e $f ] || exit 9; done; {end}",
                 marks.display()
             );
-            let takes = if place == Place::Together { 1 } else { ROOM };
+            let takes = if place <= Place::Together { 1 } else { ROOM };
             (place, Task { takes, ..planted(&format!("{me}.rs"), &script, long) })
         };
         let tasks = vec![

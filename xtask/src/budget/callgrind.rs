@@ -8,7 +8,6 @@ use std::path::Path;
 
 use crate::client::drive;
 use crate::command::{command, find_program};
-use crate::rights::Rights;
 use crate::server::{Server, free_addr};
 use crate::shapes::Shape;
 use crate::trouble::Trouble;
@@ -34,7 +33,7 @@ impl std::ops::AddAssign for Counts {
 }
 
 /// Runs a server, has it answer `requests`, ends it, and counts.
-pub(crate) fn serve(dyno: &Path, folder: &Path, shape: &Shape, requests: u64) -> Result<Counts, Trouble> {
+pub(crate) fn serve(demo: &Path, folder: &Path, shape: &Shape, requests: u64) -> Result<Counts, Trouble> {
     if find_program("valgrind").is_none() {
         return Err(Trouble::new("valgrind is not installed").remedy("cargo xtask test"));
     }
@@ -44,14 +43,7 @@ pub(crate) fn serve(dyno: &Path, folder: &Path, shape: &Shape, requests: u64) ->
     // Nanoseconds is the one word that both old and new versions take; only the count of calls is read.
     let mut program =
         command(["valgrind", "--tool=callgrind", "--collect-systime=nsec", "--quiet", profiles.as_str()]);
-    // Without the access log: its writer works by the clock, and what it does per request differs from run to run.
-    // Valgrind makes system calls of its own, which the sandbox would refuse; it costs nothing in user space.
-    let dials = ["--workers", "1", "--log", "off", "--sandbox", "off"];
-    program.arg(dyno).arg("serve").args(dials).args(["--listen", &addr.to_string()]);
-    // Root's worker would become a user who may not write its profile here.
-    if Rights::ours().is_root() {
-        program.args(["--user", "root"]);
-    }
+    program.arg(demo).arg(addr.to_string());
     let server = Server::start(program, addr, &folder.join("said"))?;
     let mut stream = TcpStream::connect(addr).map_err(Trouble::cannot("connect to the server"))?;
     drive(&mut stream, shape, requests)?;

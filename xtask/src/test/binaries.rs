@@ -37,6 +37,8 @@ const LIMITS: [(&str, Duration); 5] = [
 /// When a test runs, and whether beside others. What builds yields to all of them, and goes on beside most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
+    /// Beside whatever else runs, as lowly as what builds: it only computes, and no clock is looked at.
+    Beside,
     /// Beside other tests.
     Together,
     /// By itself.
@@ -84,7 +86,17 @@ const BY_THEMSELVES: [&str; 13] = [
 /// Memory up to here stays with the process: a simulation takes and gives back megabytes for each of its blocks, and the
 /// kernel cleared them anew each time, which was half of its run.
 pub(crate) const KEPT_BYTES: u64 = 1 << 30;
-pub(super) const SIMULATION: &str = "crates/dyno-climb/tests/simulated/main.rs";
+const SIMULATION: &str = "crates/dyno-climb/tests/simulated/main.rs";
+
+/// Those that only compute: simulated worlds, and what is searched for with seeds.
+const COMPUTING: [&str; 6] = [
+    SIMULATION,
+    "crates/dyno-engine/tests/model_check.rs",
+    "crates/dyno-measure/src/lib.rs",
+    "crates/dyno-profile/tests/causal_known.rs",
+    "crates/dyno-profile/tests/causal_rates.rs",
+    "crates/dyno-profile/tests/mutated_imports.rs",
+];
 
 /// One binary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,6 +157,7 @@ impl Binary {
         let is_of_root = source.rsplit('/').next().is_some_and(|file| file.starts_with("root_"));
         match BY_THEMSELVES.contains(&source) {
             true => Place::Apart,
+            false if COMPUTING.contains(&source) => Place::Beside,
             false if QUIET.contains(&source) => Place::Quiet,
             false if is_of_root || MEASURING.contains(&source) => Place::Last,
             false => Place::Together,
@@ -153,6 +166,9 @@ impl Binary {
 
     /// How long it may take.
     pub(super) fn limit(&self) -> Duration {
+        if self.place() == Place::Beside {
+            return BUILD_MAX;
+        }
         LIMITS.iter().find(|(source, _)| *source == self.source).map_or(LIMIT, |(_, limit)| *limit)
     }
 }
@@ -195,6 +211,7 @@ mod tests {
         assert_eq!(of("crates/dyno/tests/root_causal_found.rs"), Place::Last);
         assert_eq!(of("crates/dyno/tests/root_logs.rs"), Place::Apart);
         assert_eq!(of("crates/dyno-sys/tests/fork.rs"), Place::Together);
+        assert_eq!(of(SIMULATION), Place::Beside);
     }
 
     #[test]
@@ -214,7 +231,7 @@ mod tests {
             MEASURING
                 .iter()
                 .chain(&BY_THEMSELVES)
-                .chain([&SIMULATION])
+                .chain(&COMPUTING)
                 .chain(&QUIET)
                 .all(|source| root.join(source).is_file())
         );

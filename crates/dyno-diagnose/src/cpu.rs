@@ -8,6 +8,7 @@ use super::facts::{Cost, Facts, TopOfThread};
 use super::goroutines::{WAITING_MIN, at_collector};
 use super::names;
 use super::one_call;
+use super::scans;
 
 /// A quarter of the CPU: halving it brings an eighth more, which is worth a change of code.
 const WORK_SHARE_MIN: f64 = 0.25;
@@ -36,7 +37,7 @@ const COLLECTED_MIN: f64 = 0.5;
 /// One place takes the CPU, and its code shows how the time is lost.
 pub(super) fn user_hot_spot(facts: &Facts<'_>) -> Outcome {
     let Some(on) = &facts.on else { return facts.no_profile() };
-    if let Some(draft) = search(facts) {
+    if let Some(draft) = scans::whole_tables(facts).or_else(|| search(facts)) {
         return Outcome::Found(draft);
     }
     if let Some(draft) = one_function(facts, on).or_else(|| one_call(facts)) {

@@ -35,6 +35,7 @@ mod names;
 mod network;
 mod one_call;
 mod pool;
+mod scans;
 #[cfg(test)]
 mod scene;
 mod set_up;

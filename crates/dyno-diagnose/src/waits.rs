@@ -430,7 +430,8 @@ impl<'o> OffCpu<'o> {
             lock.kind = if each_other { LockKind::Mutex } else { LockKind::Await };
         }
         for lock in self.locks.values_mut().filter(|lock| lock.kind == LockKind::Mutex && !lock.is_turn) {
-            if idle.wait_for_work(&lock.waiters.union(&lock.wakers).copied().collect()) {
+            let those = lock.waiters.union(&lock.wakers).copied().collect();
+            if idle.wait_for_work(&those, lock.wait_ns) {
                 lock.kind = LockKind::Await;
             }
         }

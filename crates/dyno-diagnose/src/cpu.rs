@@ -251,6 +251,10 @@ pub(super) fn formatting(facts: &Facts<'_>) -> Outcome {
         return Outcome::near(&[(share, WORK_SHARE_MIN)], text);
     }
     let by = on.places(&[Cost::Format]);
+    let pickled = on.share_with(names::PICKLES);
+    if pickled >= PICKLED_MIN * share {
+        return Outcome::Found(pickle_draft(on, share, &by));
+    }
     Outcome::Found(
         Draft::new(Class::Formatting, share, format!("{} of the CPU goes through formatting machinery", percent(share)))
             .sure(sureness(share))
@@ -261,6 +265,24 @@ pub(super) fn formatting(facts: &Facts<'_>) -> Outcome {
             .at(by.first().map(|place| place.0.clone()))
             .specimen("formatting"),
     )
+}
+
+/// Of what makes text or bytes, the part in which objects become bytes from which on this is what is told.
+const PICKLED_MIN: f64 = 0.5;
+
+/// Objects become bytes, and bytes objects: for another process, or a file.
+fn pickle_draft(on: &super::facts::OnCpu<'_>, share: f64, by: &[(String, f64)]) -> Draft {
+    let functions = on.seen_of(names::PICKLES).into_iter().take(4).collect::<Vec<_>>().join(", ");
+    Draft::new(
+        Class::Formatting,
+        share,
+        format!("{} of the CPU makes bytes of objects, and objects of bytes", percent(share)),
+    )
+    .sure(sureness(share))
+    .fact(format!("in {functions}"), share, "share")
+    .sign_if(places(by))
+    .next("send less: what changed, a key in place of the thing; let children inherit what they read, share large arrays (shared_memory), or use threads")
+    .at(by.first().map(|place| place.0.clone()))
 }
 
 /// The profile itself is the proof: what else could it be. Twice the threshold leaves no doubt.
@@ -295,6 +317,46 @@ mod tests {
         let hash = Scene::new(&[10.0]).on("main;work", 100).hot(FIND, 0.2, vec![]).hot(ROWS, 0.7, vec![]);
         assert_eq!(hash.classes(), []);
         assert!(hash.diagnosed().notes.iter().any(|note| note.class == Class::UserHotSpot));
+    }
+
+    /// Planted faults: whoever collects was asked to (`ASKED_MIN` of 0); a call now and then beside other work of the allocator's
+    /// (`COLLECTED_MIN` not asked).
+    #[test]
+    fn a_program_that_asks_for_collections_is_told_to_leave_that_out() {
+        let advised = |stacks: &[(&str, u64)]| {
+            let scene = Scene::new(&[9.0, 9.0]).on("main;work", 40);
+            let scene = stacks.iter().fold(scene, |scene, (stack, weight)| scene.on(stack, *weight));
+            scene.diagnosed().findings.remove(0).next.remove(0).text
+        };
+        let collects = ("GangWorker::loop();G1FullGCMarkTask::work(unsigned int)", 50);
+        let asked =
+            ("VMThread::run();VM_G1CollectFull::doit();G1CollectedHeap::do_full_collection(bool)", 10);
+        assert!(advised(&[collects, asked]).contains("DisableExplicitGC"));
+        let full = (
+            "VMThread::run();VM_G1CollectForAllocation::doit();G1CollectedHeap::do_full_collection(bool)",
+            10,
+        );
+        assert!(advised(&[collects, full]).contains("a larger heap"));
+        assert!(
+            advised(&[("main;page;malloc", 55), ("main;page;gc_collect;gc_collect_main", 5)])
+                .contains("reuse")
+        );
+    }
+
+    /// Planted faults: no such function is known; a program that mostly prints is told of objects (`PICKLED_MIN` of 0).
+    #[test]
+    fn objects_that_become_bytes_are_told_apart_from_text() {
+        let said = |pickles: u64, prints: u64| {
+            let scene = Scene::new(&[9.0, 9.0])
+                .on("main;put;_pickle_dumps;0x10;0x20", pickles)
+                .on("main;page;snprintf", prints)
+                .on("main;work", 100 - pickles - prints);
+            scene.diagnosed().findings.into_iter().next().map(|one| (one.class, one.summary))
+        };
+        let (class, summary) = said(30, 0).unwrap();
+        assert!(class == Class::Formatting && summary.contains("objects of bytes"), "{summary}");
+        assert!(said(5, 30).unwrap().1.contains("formatting machinery"));
+        assert_eq!(said(24, 0), None);
     }
 
     /// A heap that is too small. Planted faults: collectors that take nine tenths are all that the program does; a thread that waits

@@ -574,7 +574,7 @@ fn cost(frames: &[&Frame]) -> Cost {
 fn formats(frames: &[&Frame]) -> bool {
     let writes = |name: &str| names::is(name, names::WRITER) && !names::is(name, names::BUFFER);
     let first = frames.iter().filter(|frame| frame.origin == Origin::User).find_map(|frame| {
-        let formats = names::is(&frame.name, names::FORMAT);
+        let formats = names::is(&frame.name, names::FORMAT) || names::is(&frame.name, names::PICKLES);
         (formats || writes(&frame.name)).then_some(formats)
     });
     first.unwrap_or(false)

@@ -104,13 +104,43 @@ fn goroutines_hand_over(facts: &Facts<'_>) -> Option<Draft> {
     )
 }
 
+/// Processes of the target ask each other over unix sockets, in pieces so small that sending and waking take most of the CPU: a
+/// table that is kept in one of them for all, say.
+fn asked_over_sockets(facts: &Facts<'_>) -> Option<Draft> {
+    let (on, off) = (facts.on_both_sides()?, facts.off.as_ref()?);
+    let per_s = off.at_sockets as f64 / (off.window_ns / 1e9).max(1e-9);
+    if per_s < WAITS_PER_S_MIN || facts.seen.cpus_used() < CPUS_MIN || is_on_the_network(facts.seen) {
+        return None;
+    }
+    let hands = |frame: &&Frame| {
+        let mut tables = [names::UNIX_SOCKETS, names::SWITCH].into_iter();
+        frame.origin == Origin::Kernel && tables.any(|table| names::is(&frame.name, table))
+    };
+    let share = on.share_where(|frames| frames.iter().any(hands));
+    if share < SHARE_MIN {
+        return None;
+    }
+    let summary = format!(
+        "{} of the CPU goes into small messages between its own processes, {per_s:.0} waits a second for an answer",
+        percent(share)
+    );
+    Some(
+        Draft::new(Class::LockContention, share, summary)
+            .sure(Confidence::Medium)
+            .fact(format!("{per_s:.0} waits at unix sockets a second, for what another of its threads sends"), per_s, "per second")
+            .next("ask for many things at a time, count or change apart and join seldom, or keep what all need in shared memory in place of one process that is asked for it")
+            .at(on.place_with(names::UNIX_SOCKETS))
+            .specimen("wait-notify"),
+    )
+}
+
 /// Sleeping and waking take more of the CPU than the work does.
 pub(super) fn costs_more_than_work(facts: &Facts<'_>) -> Option<Draft> {
     // Who runs Go's goroutines sleeps when there are none, whatever they wait for.
     if facts.seen.goroutines.is_some() {
         return goroutines_hand_over(facts);
     }
-    if let Some(draft) = woken_for_nothing(facts) {
+    if let Some(draft) = woken_for_nothing(facts).or_else(|| asked_over_sockets(facts)) {
         return Some(draft);
     }
     let (on, off) = (facts.on_both_sides()?, facts.off.as_ref()?);
@@ -149,7 +179,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::Class;
-    use dyno_record::observation::Goroutines;
+    use dyno_record::observation::{Goroutines, Transfers};
     use dyno_record::profile::{SystemCall, WaitClass};
 
     use crate::scene::Scene;
@@ -199,6 +229,36 @@ mod tests {
         assert!(!herd(40, 2_000_000, 100_000), "most of it is work");
         assert!(!herd(70, 2_000_000, 1_000_000), "two for each call");
         assert!(!herd(70, 100_000, 10_000), "seldom");
+    }
+
+    /// Two workers and a process that keeps a table for both. Planted faults: each of the lines at nought; whoever sends is one of its
+    /// own.
+    #[test]
+    fn processes_that_ask_each_other_for_every_thing_are_told() {
+        let asks = |hundredths: u64, waits: u64, by: u32, packets: u64| {
+            let read = "worker;read;do_syscall_64_[k];unix_stream_recvmsg_[k];schedule_timeout_[k]";
+            let mut scene =
+                Scene::new(&[4.0, 4.0, 6.0]).on(read, hundredths).on("worker;work", 100 - hundredths);
+            for tid in 1..=2 {
+                scene = scene.off(tid, WaitClass::Network, read, 5.0).woken(
+                    "socket:[7]",
+                    by,
+                    "keeper;write;do_syscall_64_[k];unix_stream_sendmsg_[k]",
+                );
+                scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap().samples = waits / 2;
+            }
+            let scene = scene.with(|seen| {
+                seen.process.reads = Some(Transfers { calls: 2 * waits, bytes: 40 * waits });
+                seen.packets.as_mut().unwrap().loopback_packets = packets;
+            });
+            let said = scene.diagnosed();
+            said.findings.iter().any(|one| one.summary.contains("between its own processes"))
+        };
+        assert!(asks(60, 400_000, 3, 0));
+        assert!(!asks(45, 400_000, 3, 0), "most of it is work");
+        assert!(!asks(60, 100_000, 3, 0), "seldom");
+        assert!(!asks(60, 400_000, 99, 0), "another program's");
+        assert!(!asks(60, 400_000, 3, 400_000), "requests come over the network as often");
     }
 
     /// Of a Go program's CPU time so many hundredths in a channel, in the scheduler, and at the network.

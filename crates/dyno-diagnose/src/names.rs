@@ -310,6 +310,25 @@ pub(super) const FORMAT: &[&str] = &[
     "encoding/xml.*ncode*",
 ];
 
+/// Objects become bytes for another process or a file, or are made of them: Python's pickle, Java's, Ruby's, PHP's, V8's.
+pub(super) const PICKLES: &[&str] = &[
+    "_pickle_*",
+    "_Pickle_*",
+    "_Unpickler_*",
+    "_Pickler_*",
+    "py::*ForkingPickler.*:*",
+    "py::*:*/pickle.py",
+    "*java.io.ObjectOutputStream.write*",
+    "*java.io.ObjectInputStream.read*",
+    "rb_marshal_dump*",
+    "rb_marshal_load*",
+    "php_var_serialize*",
+    "php_var_unserialize*",
+    "v8::internal::ValueSerializer::*",
+    "v8::internal::ValueDeserializer::*",
+    "encoding/gob.*",
+];
+
 /// Takes bytes that were made, and does with them what it is for.
 pub(super) const WRITER: &[&str] = &[
     "*).Write",
@@ -434,6 +453,10 @@ pub(super) const KEEPERS: &[&str] =
 
 /// What one writes into to wake who waits at a descriptor.
 pub(super) const WRITES_DESCRIPTOR: &[&str] = &["eventfd_write*", "pipe_write", "anon_pipe_write"];
+
+/// The kernel's side of bytes that go from process to process on one machine: who sends wakes who reads, and who takes them wakes all
+/// that wait at the other end.
+pub(super) const UNIX_SOCKETS: &[&str] = &["unix_stream_*", "unix_dgram_*"];
 
 /// A lock is waited for by looking again after a sleep: SQLite's busy handlers.
 pub(super) const LOOKS_AGAIN: &[&str] =
@@ -658,7 +681,8 @@ pub(super) const VIRTUAL_MACHINE: &[&str] = &[
 ];
 
 /// What rules of their own tell of: no such function is the program's own work.
-pub(super) const TOLD_BY_OTHERS: [&[&str]; 7] = [ALLOCATOR, COPY, FORMAT, ACQUIRE, RELEASE, AWAIT, WRAPPERS];
+pub(super) const TOLD_BY_OTHERS: [&[&str]; 8] =
+    [ALLOCATOR, COPY, FORMAT, PICKLES, ACQUIRE, RELEASE, AWAIT, WRAPPERS];
 
 /// Wrappers between a program and the kernel: never the place in the code that a finding names.
 pub(super) const WRAPPERS: &[&str] = &[

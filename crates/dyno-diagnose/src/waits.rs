@@ -113,6 +113,8 @@ pub(super) struct OffCpu<'o> {
     /// Waits at futexes and at pipes between the target's own threads, by who waited and who ended them; a run-time's idle threads
     /// are not in it.
     handed: BTreeMap<(u32, u32), Handed>,
+    /// Waits at unix sockets that another thread of the target's ended, by what it sent or took.
+    pub(super) at_sockets: u64,
     /// Those for something to do, or for a word that it is done: at futexes, and at pipes.
     awaited: Waits,
     /// Others' share of the CPU time that was used.
@@ -195,6 +197,7 @@ impl<'o> OffCpu<'o> {
             locks: BTreeMap::new(),
             disks: BTreeMap::new(),
             handed: BTreeMap::new(),
+            at_sockets: 0,
             awaited: Waits::new(),
             crowd: crowd(seen),
             equals: if seen.goroutines.is_some() { Equals::default() } else { Equals::of(profile, &idle) },
@@ -295,8 +298,10 @@ impl<'o> OffCpu<'o> {
                 if is_at_pipe(stack) {
                     self.await_of(stack, tid);
                 }
-                if is_at_pipe(stack) || self.is_handed_by_descriptor(stack) {
+                if is_at_pipe(stack) || self.is_ended_in(stack, names::WRITES_DESCRIPTOR) {
                     self.hand_over_pipe(stack, tid);
+                } else if self.is_ended_in(stack, names::UNIX_SOCKETS) && self.is_ended_by_own(stack) {
+                    self.at_sockets += stack.samples;
                 }
             }
             WaitClass::Sleep if looks_again => {
@@ -310,10 +315,11 @@ impl<'o> OffCpu<'o> {
         }
     }
 
-    /// Whether who ended a wait at descriptors wrote into an eventfd or a pipe: no word from the network.
-    fn is_handed_by_descriptor(&self, stack: &Stack) -> bool {
+    /// Whether who ended a wait did so in one of these functions: by writing into an eventfd or a pipe, say, and not by a word from the
+    /// network.
+    fn is_ended_in(&self, stack: &Stack, table: &[&str]) -> bool {
         let frames = self.waker(stack).map_or(&[][..], |waker| &waker.frames);
-        frames.iter().any(|at| names::is(&self.profile.frames[*at as usize].name, names::WRITES_DESCRIPTOR))
+        frames.iter().any(|at| names::is(&self.profile.frames[*at as usize].name, table))
     }
 
     /// A wait at a pipe, or an eventfd, whose other end is the target's as well.
@@ -323,6 +329,11 @@ impl<'o> OffCpu<'o> {
         handed.ns += stack.weight_ns;
         handed.waits += stack.samples;
         handed.pipes.extend(stack.wait.as_ref().and_then(|wait| wait.object.clone()));
+    }
+
+    /// Whether a thread of the target ended a wait.
+    fn is_ended_by_own(&self, stack: &Stack) -> bool {
+        self.waker(stack).is_some_and(|waker| self.own.contains(&waker.tid))
     }
 
     fn take_disk(&mut self, stack: &Stack, frames: &[&Frame]) {

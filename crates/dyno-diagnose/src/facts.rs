@@ -331,7 +331,8 @@ impl<'o> OnCpu<'o> {
         for stack in self.profile.stacks.iter().filter(|stack| stack.samples == 0) {
             let is_unseen = leaf_first(self.profile, stack).iter().all(|frame| frame.origin == Origin::Mark);
             let thread = &self.profile.threads[stack.thread as usize];
-            if is_unseen && thread.pid == thread.tid {
+            // Of one without a name it is not known that it is no thread: its beginning was missed.
+            if is_unseen && thread.pid == thread.tid && !thread.name.is_empty() {
                 processes.push((&thread.name, stack.weight_ns));
             }
         }

@@ -12,6 +12,7 @@ pub mod audit;
 mod behind;
 mod blocking;
 mod channels;
+mod children;
 mod code;
 mod cpu;
 mod draft;

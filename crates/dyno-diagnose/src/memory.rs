@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dyno_record::finding::{Class, Confidence};
 use dyno_record::observation::Registers;
 
+use super::children;
 use super::code::Walk;
 use super::draft::{Draft, Outcome, percent, places};
 use super::facts::{Cost, Facts, Hot, OnCpu};
@@ -44,9 +45,13 @@ const SHORT_SHARE_MIN: f64 = 0.3;
 const OF_NEW_MIN: f64 = 0.5;
 const NEW_MIN: usize = 10;
 
-const FEWER_CHILDREN: &str = "fewer children: do it in the program itself, let workers live and take the next piece of work, or \
-     begin programs by posix_spawn or vfork, which copy no address space";
+/// Of the time in which pages are made, what goes to those of mapped files from which on these are advised on.
+const OF_FILES_MIN: f64 = 0.25;
 
+const OF_FILES: &str = "map a file once and keep the map; make it longer in large steps (ftruncate by mebibytes, then cut it at the end), \
+     or write it with pwrite; where it is read, MAP_POPULATE or madvise ahead";
+const LARGE_BUFFERS: &str =
+    "keep large buffers instead of giving them back; raise malloc's M_MMAP_THRESHOLD and M_TRIM_THRESHOLD";
 const NO_CODE: &str =
     "the code and registers at hot instructions (x86-64 and the right to read the target are needed)";
 
@@ -71,11 +76,14 @@ pub(super) fn page_faults(facts: &Facts<'_>) -> Outcome {
             .sure(Confidence::Medium)
             .sign(format!("most of it is in {}", programs.join(", ")))
             .fact(faults, rate, unit)
-            .next(FEWER_CHILDREN)
+            .next(children::FEWER)
             .specimen("buffer-per-request"),
         );
     }
     if share < FAULT_SHARE_MIN && waited < FAULT_SHARE_MIN {
+        if let Some(draft) = children::short_lived(facts.seen) {
+            return Outcome::Found(draft);
+        }
         let text = format!("{rate:.0} page faults {unit}, {} of the CPU", percent(share));
         let waits = percent(waited);
         let text = match waited > share {
@@ -92,10 +100,11 @@ pub(super) fn page_faults(facts: &Facts<'_>) -> Outcome {
     let on = facts.on.as_ref();
     let (of_new, new) = on.map_or((0.0, 0), |on| on.in_new_processes(Cost::PageFault, facts.seen));
     let by_new = of_new >= OF_NEW_MIN && new >= NEW_MIN;
-    let next = if forks * 2.0 >= share || by_new {
-        FEWER_CHILDREN
-    } else {
-        "keep large buffers instead of giving them back; raise malloc's M_MMAP_THRESHOLD and M_TRIM_THRESHOLD"
+    let of_files = on.map_or(0.0, |on| on.share_with(names::FILE_PAGES));
+    let next = match () {
+        () if forks * 2.0 >= share || by_new => children::FEWER,
+        () if of_files >= OF_FILES_MIN * share => OF_FILES,
+        () => LARGE_BUFFERS,
     };
     let forked = (forks >= FORK_SHARE_MIN)
         .then(|| format!("{} of the CPU copies address spaces for children (fork)", percent(forks)));
@@ -682,6 +691,21 @@ mod tests {
         assert_eq!(stores(COUNT, own_words), found);
         assert_eq!(stores(COUNT, mostly), found, "and a word of both beside");
         assert_eq!(stores(ATOMIC, handed_on), found);
+    }
+
+    /// A log that is mapped anew as it grows. Planted fault: malloc's settings whatever the pages are of.
+    #[test]
+    fn pages_of_mapped_files_are_no_matter_of_malloc() {
+        let advised = |stack: &str| {
+            let scene = Scene::new(&[9.0, 9.0]).on("main;work", 60).on(stack, 30);
+            let scene = scene.on("main;munmap;__x64_sys_munmap_[k];unmap_region_[k]", 10);
+            scene.diagnosed().findings.remove(0).next.remove(0).text
+        };
+        let file = "main;put;asm_exc_page_fault_[k];do_fault_[k];__do_fault_[k];filemap_fault_[k]";
+        assert!(advised(file).contains("keep the map"));
+        assert!(
+            advised("main;put;asm_exc_page_fault_[k];do_anonymous_page_[k]").contains("M_MMAP_THRESHOLD")
+        );
     }
 
     /// Planted faults: Go's own atomics are the program's (`is_own` always true); one word is side by side; in Go nothing is

@@ -761,6 +761,18 @@ pub(super) const UNMAP: &[&str] = &[
     "do_madvise",
 ];
 
+/// The kernel brings pages of mapped files, or makes them dirty, and changes a file's length.
+pub(super) const FILE_PAGES: &[&str] = &[
+    "filemap_fault",
+    "filemap_map_pages",
+    "do_page_mkwrite",
+    "*_page_mkwrite",
+    "do_shared_fault",
+    "do_read_fault",
+    "do_cow_fault",
+    "__do_fault",
+];
+
 /// What takes the lock of the address space.
 pub(super) const ADDRESS_SPACE: &[&str] = &[
     "do_user_addr_fault",

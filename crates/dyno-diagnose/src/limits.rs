@@ -396,7 +396,7 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
     );
     let named = |used: &[(String, u64)]| {
         let all: Vec<String> =
-            used.iter().take(3).map(|(name, ns)| format!("{name} {}", percent(share(*ns)))).collect();
+            used.iter().take(NAMED_MAX).map(|(name, ns)| format!("{name} {}", percent(share(*ns)))).collect();
         (!all.is_empty()).then(|| all.join(", "))
     };
     if (foreign < FOREIGN_MIN || !felt) && steal < STEAL_MIN {
@@ -420,7 +420,8 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
         .sure(Confidence::High)
         .fact(format!("others used {} of its CPUs' time", percent(foreign)), foreign, "share")
         .fact(format!("the hypervisor kept {}", percent(steal)), steal, "share")
-        .sign_if(named(&others))
+        .sign_if(named(&others).map(|names| with_the_rest(names, &others, foreign, share)))
+        .sign_if(yielding(host.yielding_ns, share))
         .next("stop them, or keep them off the server's CPUs (cpuset); on a shared host, another host");
     match cost.filter(|cost| *cost < DELAY_MIN && steal < STEAL_MIN) {
         Some(cost) => {
@@ -429,6 +430,29 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
         }
         None => Outcome::Found(draft),
     }
+}
+
+/// Neighbours that are named.
+const NAMED_MAX: usize = 3;
+/// Of what others used, the part of those without a name from which on it is told.
+const REST_MIN: f64 = 0.25;
+/// Of the CPUs' time, what those who give way must use to be told.
+const YIELDING_TOLD_MIN: f64 = 0.10;
+
+/// The names of neighbours, and how much the others used.
+fn with_the_rest(names: String, others: &[(String, u64)], all: f64, share: impl Fn(u64) -> f64) -> String {
+    let rest = all - others.iter().take(NAMED_MAX).map(|(_, ns)| share(*ns)).sum::<f64>();
+    if rest < REST_MIN * all {
+        return names;
+    }
+    format!("{names}, and {} in processes that ended meanwhile or used little each", percent(rest))
+}
+
+/// Who leaves a CPU to whoever wants it takes nothing.
+fn yielding(ns: u64, share: impl Fn(u64) -> f64) -> Option<String> {
+    (share(ns) >= YIELDING_TOLD_MIN).then(|| {
+        format!("{} more went to processes that give way (SCHED_IDLE, nice 14 and more)", percent(share(ns)))
+    })
 }
 
 /// Waiting for a CPU as a share of what takes time: of what requests take, where some are held, as many as there are at a time; of

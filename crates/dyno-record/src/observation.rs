@@ -108,8 +108,10 @@ pub struct Host {
     /// Of it, the hypervisor ran others.
     pub steal_ns: u64,
     /// Of it, processes ran that are neither the target, nor its peers, nor this program; threads of the kernel, where they
-    /// are known to be such, are not among them.
+    /// are known to be such, are not among them, nor is what gives way.
     pub foreign_ns: u64,
+    /// Of it, such processes ran as leave a CPU to whoever else wants it, by their policy or niceness; 0 in records of before.
+    pub yielding_ns: u64,
     /// Of it, this program ran: the generator, and the watching.
     pub own_ns: u64,
     /// Of it, processes of this machine ran that hold the other ends of its TCP connections: they ask it, or it asks them.

@@ -124,7 +124,7 @@ mod tests {
 
     fn look(ticks: &[(Pid, u64)], at: Instant) -> Look {
         let tick = |(pid, ticks): &(Pid, u64)| {
-            (*pid, Ticks { name: "hog".into(), ticks: *ticks, is_kernel: false, cpu: 0 })
+            (*pid, Ticks { name: "hog".into(), ticks: *ticks, ..Ticks::default() })
         };
         let ticks = ticks.iter().map(tick).collect();
         Look { at, ticks, cpus: Vec::new(), softnet: Fact::default(), quotas: Vec::new() }

@@ -24,6 +24,10 @@ pub struct Stat {
     pub system_ticks: u64,
     /// User and kernel time of children that ended and were waited for, and of theirs, in clock ticks.
     pub children_ticks: (u64, u64),
+    /// Its first thread's niceness.
+    pub nice: i32,
+    /// Its first thread's policy, by the kernel's number (0 the usual one, 5 `SCHED_IDLE`).
+    pub policy: u32,
     /// When it started, in clock ticks since boot: distinguishes a process from a later one of the same number.
     pub start_ticks: u64,
     /// The CPU that it, or its first thread, was last on.
@@ -95,6 +99,8 @@ pub fn parse_stat(text: &str) -> Option<Stat> {
         user_ticks: field(14)?.parse().ok()?,
         system_ticks: field(15)?.parse().ok()?,
         children_ticks: (field(16)?.parse().ok()?, field(17)?.parse().ok()?),
+        nice: field(19)?.parse().ok()?,
+        policy: field(41)?.parse().ok()?,
         start_ticks: field(22)?.parse().ok()?,
         cpu: field(39)?.parse().ok()?,
     })
@@ -271,8 +277,8 @@ mod tests {
     use super::*;
     use crate::child::this;
 
-    const STAT: &str = "4242 (a) (b c) S 17 4242 4242 0 -1 4194304 1 0 0 0 7 11 13 19 20 0 3 0 998877 1 2 3 4 5 6 7 8 9 \
-                        10 11 12 13 14 15 17 5 0 0 0";
+    const STAT: &str = "4242 (a) (b c) S 17 4242 4242 0 -1 4194304 1 0 0 0 7 11 13 19 20 -4 3 0 998877 1 2 3 4 5 6 7 8 9 \
+                        10 11 12 13 14 15 17 5 0 3 0";
 
     #[test]
     fn a_name_with_blanks_and_brackets_moves_no_field() {
@@ -284,6 +290,8 @@ mod tests {
             user_ticks: 7,
             system_ticks: 11,
             children_ticks: (13, 19),
+            nice: -4,
+            policy: 3,
             start_ticks: 998_877,
             cpu: 5,
         };

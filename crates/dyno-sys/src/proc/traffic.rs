@@ -272,6 +272,32 @@ pub struct Ticks {
     pub is_kernel: bool,
     /// The CPU that it was last on: a thread of the kernel that belongs to one is on no other.
     pub cpu: usize,
+    /// Its parent's number.
+    pub parent: Pid,
+    /// Clock ticks of its children that ended and were waited for, and of theirs.
+    pub children_ticks: u64,
+    /// It runs only while nobody else wants to, or next to never: by its policy (SCHED_IDLE) or its niceness.
+    pub gives_way: bool,
+}
+
+/// Of sched(7).
+const SCHED_IDLE: u32 = 5;
+/// From here on a thread has a twentieth of what one of niceness 0 has beside it, or less.
+const GIVES_WAY_NICE_MIN: i32 = 14;
+
+/// Whether a process leaves a CPU to whoever else wants it. Where the kernel groups processes by session (autogroup), niceness and
+/// policy are weighed within a session alone, and the session has a niceness of its own.
+fn gives_way(nice: i32, policy: u32, autogroup: Option<&str>) -> bool {
+    let session = autogroup.and_then(|text| text.rsplit_once("nice ")?.1.trim().parse::<i32>().ok());
+    (policy == SCHED_IDLE || nice >= GIVES_WAY_NICE_MIN)
+        && session.is_none_or(|nice| nice >= GIVES_WAY_NICE_MIN)
+}
+
+/// The session's group of a process, where the kernel makes such groups.
+fn autogroup(pid: Pid) -> Option<String> {
+    let is_on =
+        fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").is_ok_and(|text| text.trim() == "1");
+    is_on.then(|| fs::read_to_string(format!("/proc/{pid}/autogroup")).ok())?
 }
 
 /// The parent of the kernel's threads, where they are seen at all.
@@ -286,7 +312,17 @@ pub fn all_ticks() -> BTreeMap<Pid, Ticks> {
         let stat = super::parse_stat(&text)?;
         let name = text.split_once('(')?.1.rsplit_once(')')?.0.to_owned();
         let is_kernel = has_kernel && (pid == KERNEL_PARENT || stat.parent == KERNEL_PARENT);
-        Some((pid, Ticks { name, ticks: stat.user_ticks + stat.system_ticks, is_kernel, cpu: stat.cpu }))
+        let may = gives_way(stat.nice, stat.policy, None);
+        let ticks = Ticks {
+            name,
+            ticks: stat.user_ticks + stat.system_ticks,
+            is_kernel,
+            cpu: stat.cpu,
+            parent: stat.parent,
+            children_ticks: stat.children_ticks.0 + stat.children_ticks.1,
+            gives_way: may && gives_way(stat.nice, stat.policy, autogroup(pid).as_deref()),
+        };
+        Some((pid, ticks))
     };
     numbers_in("/proc").into_iter().filter_map(of).collect()
 }
@@ -366,6 +402,15 @@ mod tests {
         assert_eq!(most_held(&all[..2]).unwrap().file, "slice");
         assert_eq!(most_held(&all[..1]).unwrap().file, "leaf");
         assert_eq!((most_held(&[]), binding_quota(&[])), (None, None));
+    }
+
+    /// Planted faults: the policy alone counts; so does the session's niceness; niceness does not.
+    #[test]
+    fn who_gives_way_does_so_within_its_session_and_with_it() {
+        assert!(gives_way(0, SCHED_IDLE, None) && gives_way(19, 0, None) && !gives_way(10, 0, None));
+        assert!(gives_way(0, SCHED_IDLE, Some("/autogroup-7 nice 19\n")));
+        assert!(!gives_way(0, SCHED_IDLE, Some("/autogroup-7 nice 0\n")));
+        assert!(!gives_way(0, 0, Some("/autogroup-7 nice 19\n")));
     }
 
     #[test]

@@ -18,6 +18,24 @@ fn shared_out(rest_ns: u64, interrupts_ns: u64, others_ns: u64) -> (u64, u64) {
     (foreign_ns, rest_ns - foreign_ns)
 }
 
+/// Ticks of children that ended between two readings, by their parents: what these were told of them, without what had been seen of
+/// them before. Of one that began meanwhile, all that it was told is new.
+fn ended_ticks(
+    before: &BTreeMap<Pid, proc::Ticks>,
+    after: &BTreeMap<Pid, proc::Ticks>,
+) -> BTreeMap<Pid, u64> {
+    let mut gone = BTreeMap::<Pid, u64>::new();
+    for (_, was) in before.iter().filter(|(pid, _)| !after.contains_key(*pid)) {
+        *gone.entry(was.parent).or_default() += was.ticks + was.children_ticks;
+    }
+    let told = |(pid, now): (&Pid, &proc::Ticks)| {
+        let was = before.get(pid).map_or(0, |was| was.children_ticks);
+        let seen = gone.get(pid).copied().unwrap_or(0);
+        (*pid, now.children_ticks.saturating_sub(was).saturating_sub(seen))
+    };
+    after.iter().map(told).collect()
+}
+
 /// A tick is 10 ms to programs on every Linux of today.
 const TICK_NS: u64 = 10_000_000;
 
@@ -194,10 +212,17 @@ impl Counters {
         host.peers = self.named(after, asks);
         let others_ns = self
             .used(after, |pid, ticks| !kernel(pid, ticks) && !asks(pid, ticks) && cpus.contains(ticks.cpu));
+        let others_ns: u64 = others_ns.map(|(_, ns)| ns).sum();
+        let yields = |pid: Pid, ticks: &proc::Ticks| {
+            ticks.gives_way && !ticks.is_kernel && !asks(pid, ticks) && cpus.contains(ticks.cpu)
+        };
+        let yielding_ns: u64 = self.used(after, yields).map(|(_, ns)| ns).sum();
         let rest_ns = busy_ns.saturating_sub(target_ns + host.own_ns + kernel_ns + host.peers_ns);
+        host.yielding_ns = yielding_ns.min(rest_ns);
         (host.foreign_ns, host.interrupts_ns) =
-            shared_out(rest_ns, interrupts_ns, others_ns.map(|(_, ns)| ns).sum());
-        host.neighbours = self.named(after, |pid, ticks| !ticks.is_kernel && !peers.contains(&pid));
+            shared_out(rest_ns - host.yielding_ns, interrupts_ns, others_ns.saturating_sub(yielding_ns));
+        host.neighbours =
+            self.named(after, |pid, ticks| !ticks.is_kernel && !ticks.gives_way && !peers.contains(&pid));
         host.softirq = self.softirq(after, cpus);
         host
     }
@@ -206,7 +231,7 @@ impl Counters {
     fn named(&self, after: &Counters, wanted: impl Fn(Pid, &proc::Ticks) -> bool) -> Vec<(String, u64)> {
         let mut used = BTreeMap::<String, u64>::new();
         for (name, ns) in self.used(after, wanted) {
-            *used.entry(name.to_owned()).or_default() += ns;
+            *used.entry(name).or_default() += ns;
         }
         let mut used: Vec<(String, u64)> = used.into_iter().filter(|(_, ns)| *ns > 0).collect();
         used.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
@@ -214,17 +239,20 @@ impl Counters {
         used
     }
 
-    /// Names and CPU time of processes that are neither the target nor this one.
-    fn used<'a>(
+    /// Names and CPU time of processes that are neither the target nor this one; and of their children that ended meanwhile, whose
+    /// time they were told.
+    fn used(
         &self,
-        after: &'a Counters,
+        after: &Counters,
         wanted: impl Fn(Pid, &proc::Ticks) -> bool,
-    ) -> impl Iterator<Item = (&'a str, u64)> {
+    ) -> impl Iterator<Item = (String, u64)> {
         let is_other = |pid: &Pid| *pid != child::this() && !after.processes.contains_key(pid);
         let others = after.everybody.iter().filter(move |(pid, now)| is_other(pid) && wanted(**pid, now));
-        others.map(|(pid, now)| {
+        let ended = ended_ticks(&self.everybody, &after.everybody);
+        others.flat_map(move |(pid, now)| {
             let before = self.everybody.get(pid).map_or(0, |before| before.ticks);
-            (now.name.as_str(), now.ticks.saturating_sub(before) * TICK_NS)
+            let (own, theirs) = (now.ticks.saturating_sub(before), ended.get(pid).copied().unwrap_or(0));
+            [(now.name.clone(), own * TICK_NS), (format!("{}'s children", now.name), theirs * TICK_NS)]
         })
     }
 
@@ -385,6 +413,21 @@ mod tests {
         let seen = before.until(&Counters::read(me), me);
         assert!(seen.process.cpu_ns >= 30_000_000 && !seen.threads.is_empty() && seen.duration_s > 0.0);
         assert!(seen.host.cpus > 0 && seen.memory.is_some());
+    }
+
+    /// A build: its compiler ran for 30 ticks before, and for 50 more. Planted faults: what was seen before counts twice; one that is
+    /// there still counts.
+    #[test]
+    fn what_a_neighbours_children_used_is_told_of_it_when_they_end() {
+        let one = |parent, ticks, children_ticks| proc::Ticks {
+            parent,
+            ticks,
+            children_ticks,
+            ..proc::Ticks::default()
+        };
+        let before = BTreeMap::from([(5, one(1, 4, 100)), (6, one(5, 30, 0)), (7, one(5, 20, 0))]);
+        let after = BTreeMap::from([(5, one(1, 6, 180)), (7, one(5, 60, 0))]);
+        assert_eq!(ended_ticks(&before, &after), BTreeMap::from([(5, 50), (7, 0)]));
     }
 
     #[test]

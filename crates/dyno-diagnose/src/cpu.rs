@@ -169,6 +169,7 @@ pub(super) fn allocation_churn(facts: &Facts<'_>) -> Outcome {
         return Outcome::near(&[(churn, WORK_SHARE_MIN)], text);
     }
     let by = on.places(&[Cost::Allocation]);
+    let (next, asked) = collections(on, churn);
     let draft = Draft::new(
         Class::AllocationChurn,
         churn,
@@ -180,14 +181,33 @@ pub(super) fn allocation_churn(facts: &Facts<'_>) -> Outcome {
         churn,
         "share",
     )
+    .sign_if(asked)
     .sign_if(waits_for_collector(facts))
     .sign_if(places(&by))
-    .next("keep buffers and reuse them, reserve what is needed at once, borrow instead of owning; where a collector takes the time, a larger heap lets it run less often")
+    .next(next)
     .rung("borrowed-headers")
     .at(by.first().map(|place| place.0.clone()))
     .specimen("allocation-churn");
     let nothing_else = churn >= NOTHING_ELSE && on.share_with(names::COLLECTORS) < COLLECTED_MIN * churn;
     if nothing_else { Outcome::Noted(draft) } else { Outcome::Found(draft) }
+}
+
+/// Of what memory takes, that part in which a collection was asked for from which on it is what is told.
+const ASKED_MIN: f64 = 0.05;
+
+const LESS: &str = "keep buffers and reuse them, reserve what is needed at once, borrow instead of owning; where a collector takes the \
+     time, a larger heap lets it run less often";
+const NOT_ASKED: &str = "leave the calls out that ask for collections (System.gc(), runtime.GC, gc.collect, GC.start): the collector knows \
+     when it has to run; in Java -XX:+DisableExplicitGC makes them do nothing";
+
+/// What to do, and what it rests on: a program that asks for collections has them, however large its heap is.
+fn collections(on: &super::facts::OnCpu<'_>, churn: f64) -> (&'static str, Option<String>) {
+    let asked = on.share_with(names::ASKS_TO_COLLECT);
+    if asked < ASKED_MIN * churn || on.share_with(names::COLLECTORS).max(asked) < COLLECTED_MIN * churn {
+        return (LESS, None);
+    }
+    let calls = on.seen_of(names::ASKS_TO_COLLECT).into_iter().take(3).collect::<Vec<_>>().join(", ");
+    (NOT_ASKED, Some(format!("the program asks for collections itself: {calls}")))
 }
 
 /// Goroutines that wait meanwhile for Go's collector.

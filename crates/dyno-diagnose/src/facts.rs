@@ -294,6 +294,19 @@ impl<'o> OnCpu<'o> {
         self.share_where(|frames| costs.contains(&cost(frames)) && !frames.iter().any(switches))
     }
 
+    /// Share of the time spent on these kinds of work in which a thread goes to sleep until something comes, or looks through a list of
+    /// descriptors for it.
+    pub(super) fn share_for_events(&self, costs: &[Cost]) -> f64 {
+        let has = |frames: &[&Frame], table: &[&str]| {
+            frames.iter().any(|frame| frame.origin == Origin::Kernel && names::is(&frame.name, table))
+        };
+        self.share_where(|frames| {
+            has(frames, names::WAITS_FOR_EVENTS)
+                && (has(frames, names::LOOKS_THROUGH) || has(frames, names::SWITCH))
+                && costs.contains(&cost(frames))
+        })
+    }
+
     /// Share of the time with a frame of this table in the stack.
     pub(super) fn share_with(&self, table: &[&str]) -> f64 {
         self.share_where(|frames| frames.iter().any(|frame| names::is(&frame.name, table)))

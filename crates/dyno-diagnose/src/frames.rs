@@ -18,9 +18,17 @@ pub(super) fn leaf_first<'p>(profile: &'p Profile, stack: &Stack) -> Vec<&'p Fra
     stack.frames.iter().rev().map(|at| &profile.frames[*at as usize]).collect()
 }
 
-/// The innermost place in the program's own code: not a library's, not a run-time's.
+/// The innermost place in the program's own code: not a library's, not a run-time's. One in a standard library, or that a compiler
+/// made, only where nothing of the program's stands further out: nobody can change it.
 pub(super) fn own_place(profile: &Profile, frames: &[&Frame]) -> Option<String> {
-    frames.iter().find(|frame| is_own(profile, frame)).map(|frame| place(frame))
+    own_frame(profile, frames).map(place)
+}
+
+/// The same as a frame.
+pub(super) fn own_frame<'f>(profile: &Profile, frames: &[&'f Frame]) -> Option<&'f Frame> {
+    let own = || frames.iter().filter(|frame| is_own(profile, frame));
+    let user_wrote = |frame: &&&Frame| !names::is(&frame.name, names::STANDARD);
+    own().find(user_wrote).or_else(|| own().next()).copied()
 }
 
 /// Whether a frame is the program's own code.
@@ -30,6 +38,7 @@ pub(super) fn is_own(profile: &Profile, frame: &Frame) -> bool {
         "core::*",
         "alloc::*",
         "runtime.*",
+        "runtime/*",
         "syscall.*",
         "internal/*",
         "__libc_start*",
@@ -60,8 +69,9 @@ pub(super) fn is_own(profile: &Profile, frame: &Frame) -> bool {
         "_PyObject_*",
     ];
     let module = frame.module.and_then(|at| profile.modules.get(at as usize));
-    let library = module.is_some_and(|module| names::is(&module.path, names::LIBRARIES));
-    let of_run_time = [names::VIRTUAL_MACHINE, names::SIGNAL, names::INTERPRETER_LOCK];
+    let is_in = |table: &[&str]| module.is_some_and(|module| names::is(&module.path, table));
+    let library = is_in(names::LIBRARIES) || is_in(names::MACHINES);
+    let of_run_time = [names::VIRTUAL_MACHINE, names::SIGNAL, names::INTERPRETER_LOCK, names::RUNS_PROGRAMS];
     frame.origin == Origin::User
         && !library
         && !name::of_toolchain(frame)
@@ -98,6 +108,26 @@ mod tests {
         assert_eq!(at(Some("main.c"), Some(7)), "serve (main.c:7)");
         assert_eq!(at(Some("src/main.c"), Some(7)), "serve (src/main.c:7)");
         assert_eq!([at(Some("main.c"), None), at(None, Some(7))], ["serve", "serve"]);
+    }
+
+    /// Planted faults: whatever is not the C library's is the program's; a standard library's function where one of the program's stands
+    /// outside of it.
+    #[test]
+    fn a_place_is_one_that_its_author_can_change() {
+        let place = |stack: &str| {
+            let frame =
+                |name: &str| Frame { name: name.to_owned(), origin: Origin::User, ..Frame::default() };
+            let frames: Vec<Frame> = stack.split(';').rev().map(frame).collect();
+            own_place(&Profile::default(), &frames.iter().collect::<Vec<_>>())
+        };
+        assert_eq!(place("_start;Py_RunMain;_PyRun_SimpleFileObject;PyEval_EvalCode;0x5d6440"), None);
+        let logged =
+            "main.main;main.serve;log.(*Logger).output;os.(*File).Write;runtime/internal/syscall.Syscall6";
+        assert_eq!(place(logged).as_deref(), Some("main.serve"));
+        let served = "net/http.(*Server).Serve.gowrap3;net/http.(*conn).serve;runtime.mallocgc";
+        assert_eq!(place(served).as_deref(), Some("net/http.(*conn).serve"));
+        assert_eq!(place("main;work;write").as_deref(), Some("work"));
+        assert_eq!(place("main;write").as_deref(), Some("main"));
     }
 
     /// Planted faults: who asks is no other; a machine on which nothing ran divides by nothing.

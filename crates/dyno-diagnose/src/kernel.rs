@@ -167,7 +167,9 @@ pub(super) fn kernel_network(facts: &Facts<'_>) -> Outcome {
     let Some(on) = facts.on_both_sides() else { return facts.no_kernel_profile() };
     let firewall = on.share(&[Cost::Firewall]);
     let connects = on.share(&[Cost::Connect]);
-    let path = on.share(&[Cost::Network, Cost::Firewall, Cost::Connect, Cost::Tap]);
+    // Who goes to sleep below epoll_wait, or looks through a list of descriptors there, moves no packet.
+    let waits = on.share_for_events(&[Cost::Network]);
+    let path = on.share(&[Cost::Network, Cost::Firewall, Cost::Connect, Cost::Tap]) - waits;
     if firewall >= AVOIDABLE_SHARE_MIN {
         return Outcome::Found(
             network_draft(path, firewall, "packet filter rules")
@@ -180,6 +182,15 @@ pub(super) fn kernel_network(facts: &Facts<'_>) -> Outcome {
                 .sign_if(reconnects(facts.seen.packets.as_ref(), facts))
                 .next("keep connections open: keep-alive on both sides, and a longer idle time"),
         );
+    }
+    if waits >= NETWORK_SHARE_NOTED {
+        let text = format!(
+            "{} of the CPU waits for events: it goes to sleep, or looks through descriptors, in epoll_wait, poll or select",
+            percent(waits)
+        );
+        let draft = Draft::new(Class::KernelNetwork, waits, text);
+        let next = "fewer waits: take all that is there before the next one, epoll in place of poll, one thread woken for each thing";
+        return Outcome::Noted(draft.next(next));
     }
     let text = format!(
         "{} of the CPU is the kernel's network path, {} of it could be avoided",
@@ -236,6 +247,25 @@ mod tests {
             server("main;accept;__x64_sys_accept4_[k];inet_csk_accept_[k]", 30).classes(),
             [Class::KernelNetwork]
         );
+    }
+
+    /// Planted faults: whatever stands below epoll_wait or poll is the network's path (`waits` of 0); so is what goes to sleep there.
+    #[test]
+    fn who_waits_for_events_moves_no_packets() {
+        let note = |stack: &str| {
+            let scene = Scene::new(&[9.0]).on(stack, 60).on("main;work", 40);
+            let notes = scene.diagnosed().notes.into_iter();
+            notes.map(|note| note.summary).find(|text| text.contains("of the CPU"))
+        };
+        for waits in
+            ["main;epoll_wait;do_epoll_wait_[k];schedule_[k]", "main;poll;do_sys_poll_[k];sock_poll_[k]"]
+        {
+            assert!(note(waits).unwrap().contains("waits for events"), "{waits}");
+        }
+        assert!(
+            note("main;epoll_wait;do_epoll_wait_[k];ep_send_events_[k]").unwrap().contains("network path")
+        );
+        assert!(note("main;send;tcp_sendmsg_[k];try_to_wake_up_[k]").unwrap().contains("network path"));
     }
 
     #[test]

@@ -228,6 +228,29 @@ pub(super) const COLLECTORS: &[&str] = &[
     "luaC_*",
 ];
 
+/// The program asks for a collection itself: Java's, .NET's, Go's, Python's, Ruby's, V8's, Lua's, PHP's, OCaml's, Erlang's.
+pub(super) const ASKS_TO_COLLECT: &[&str] = &[
+    "JVM_GC",
+    "*java.lang.System.gc",
+    "*java.lang.Runtime.gc",
+    "VM_G1CollectFull::*",
+    "VM_ParallelGCSystemGC::*",
+    "GCInterface_Collect*",
+    "*System.GC.Collect*",
+    "*System.GC::Collect*",
+    "runtime.GC",
+    "runtime/debug.FreeOSMemory",
+    "gc_collect",
+    "gc_collect_impl*",
+    "gc_start_internal*",
+    "v8::internal::GCExtension::*",
+    "luaB_collectgarbage",
+    "zif_gc_collect_cycles",
+    "caml_gc_full_major*",
+    "caml_gc_compaction*",
+    "erts_internal_garbage_collect_1",
+];
+
 /// Java's threads wait in them while memory is collected for one of them: for each other's turn to ask for it, or for its end.
 pub(super) const COLLECTED_HEAPS: &[&str] = &[
     "GenCollectedHeap::*",
@@ -711,8 +734,73 @@ pub(super) const WRAPPERS: &[&str] = &[
     "*futex::futex_wake*",
     "*futex::futex_wait*",
     "internal/runtime/syscall.*",
+    "runtime/internal/syscall.*",
     "syscall.*",
     "runtime.futex*",
+];
+
+/// Run a whole program, or all of a thread: where it is slow they do not say.
+pub(super) const RUNS_PROGRAMS: &[&str] = &[
+    "_PyRun_*",
+    "PyRun_*",
+    "Py_RunMain",
+    "Py_BytesMain",
+    "Py_Main",
+    "pymain_*",
+    "run_mod",
+    "run_eval_code_obj",
+    "ruby_run_node",
+    "ruby_exec_node",
+    "rb_ec_exec_node*",
+    "rb_ec_cleanup*",
+    "perl_run",
+    "S_run_body",
+    "php_execute_script*",
+    "zend_execute_scripts*",
+    "zend_execute",
+    "node::Start*",
+    "node::NodeMainInstance*",
+    "node::SpinEventLoop*",
+    "node::LoadEnvironment*",
+    "v8::internal::Execution::*",
+    "v8::internal::*::Invoke(*",
+    "v8::Function::Call*",
+    "v8::Script::Run*",
+    "JavaMain",
+    "JLI_*",
+    "CallJavaMain*",
+    "JavaCalls::*",
+    "lua_pcall*",
+    "luaD_*",
+    "docall",
+    "dochunk",
+];
+
+/// Go's standard library, and what its compiler makes of a call in a new goroutine.
+pub(super) const STANDARD: &[&str] = &[
+    "*.gowrap*",
+    "bufio.*",
+    "bytes.*",
+    "compress/*",
+    "crypto/*",
+    "database/sql.*",
+    "encoding/*",
+    "fmt.*",
+    "html/template.*",
+    "io.*",
+    "log.*",
+    "log/*",
+    "net.*",
+    "net/*",
+    "os.*",
+    "reflect.*",
+    "regexp.*",
+    "regexp/*",
+    "sort.*",
+    "slices.*",
+    "strconv.*",
+    "strings.*",
+    "text/template*",
 ];
 
 /// Timers of Go wake sleepers.
@@ -928,6 +1016,11 @@ pub(super) const NETWORK: &[&str] = &[
     "loopback_xmit",
 ];
 
+/// Waiting for events of descriptors, and looking through a list of them.
+pub(super) const WAITS_FOR_EVENTS: &[&str] =
+    &["do_epoll_wait", "ep_poll", "do_sys_poll", "do_select", "core_sys_select"];
+pub(super) const LOOKS_THROUGH: &[&str] = &["do_sys_poll", "do_select", "core_sys_select"];
+
 /// Where system calls on descriptors enter: of files, and of pipes, terminals and sockets too.
 pub(super) const DESCRIPTORS: &[&str] =
     &["vfs_write", "vfs_read", "vfs_writev", "ksys_write", "ksys_read", "ksys_pwrite64", "ksys_pread64"];
@@ -1029,6 +1122,10 @@ pub(super) const LIBRARIES: &[&str] = &[
     "*/libgcc_s*",
     "*/ld-musl*",
 ];
+
+/// Virtual machines: their code is nobody's own, and code that they make lies in no file.
+pub(super) const MACHINES: &[&str] =
+    &["*/libjvm.so", "*/libcoreclr.so", "*/libclrjit.so", "*/libclrgc*.so", "*/libmonosgen*"];
 
 #[cfg(test)]
 #[path = "names_tests.rs"]

@@ -10,7 +10,7 @@ use dyno_record::profile::{Frame, Origin};
 
 use super::draft::{Draft, Outcome, percent};
 use super::facts::Facts;
-use super::frames::{is_own, leaf_first, place};
+use super::frames::{leaf_first, own_frame, place};
 use super::makes::KINDS;
 use super::names;
 
@@ -82,7 +82,7 @@ fn caller(facts: &Facts<'_>, table: &[&str]) -> Option<String> {
         let frames = leaf_first(profile, stack);
         let made = |frame: &&Frame| frame.origin == Origin::User && names::is(&frame.name, table);
         let Some(outermost) = frames.iter().rposition(made) else { continue };
-        if let Some(own) = frames[outermost + 1..].iter().find(|frame| is_own(profile, frame)) {
+        if let Some(own) = own_frame(profile, &frames[outermost + 1..]) {
             *sums.entry(place(own)).or_default() += stack.weight_ns;
         }
     }

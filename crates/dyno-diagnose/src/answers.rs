@@ -182,8 +182,23 @@ pub(super) fn in_line_for_connections(facts: &Facts<'_>, spare: f64) -> Option<F
                 "more connections to {remote}: a larger pool, or a higher limit; diagnose what listens there: when it answers \
                  sooner, as many do more"
             ));
-    // From here a single connection that is kept is the same, whether it takes one request at a time or many.
-    Some(if one.most_awaiting > 1 || opens_each(one) { Found::Limit(draft) } else { Found::Perhaps(draft) })
+    // A single connection that is kept may take one request at a time or many.
+    let is_limit = one.most_awaiting > 1 || opens_each(one) || asks_one_at_a_time(one, &serving);
+    Some(if is_limit { Found::Limit(draft) } else { Found::Perhaps(draft) })
+}
+
+/// Questions for each request, in segments, from which on none goes with another in one segment.
+const APART_MIN: f64 = 0.9;
+/// Questions that are asked while one is answered: one, and what figures are uncertain by.
+const MEANWHILE_MAX: f64 = 1.5;
+
+/// Whether a connection carries one question at a time: each request is asked for by a segment of its own, and as many are asked in
+/// a second as answers take turns in it. Of several at a time as many more would go while one is awaited, or many in one segment.
+fn asks_one_at_a_time(one: &Asked, serving: &Serving) -> bool {
+    let meanwhile = one.sent_per_s * 2.0 * one.awaited_ms / 1e3;
+    one.sent_per_s > 0.0
+        && one.sent_per_s >= APART_MIN * serving.received_per_s
+        && meanwhile <= MEANWHILE_MAX * one.most_awaiting as f64
 }
 
 /// Whether requests stand in such a line.
@@ -246,6 +261,23 @@ mod tests {
         // It uses a five-hundredth of a CPU.
         let scene = server(&[0.02], "epoll_wait", 180);
         scene.with(|seen| seen.packets = Some(packets)).classes()
+    }
+
+    /// A cache that fetches one page at a time for sixteen clients. Planted faults: a single connection is never a limit; questions that
+    /// go together in one segment, or many while one is answered, are one at a time.
+    #[test]
+    fn a_single_connection_that_carries_one_question_at_a_time_is_a_limit() {
+        let fetches = |sent_per_s: f64| {
+            gateway(|asked, serving| {
+                (asked.connections, asked.most_awaiting, asked.awaited_ms) = (1.0, 1, 5.0);
+                (asked.looks, asked.looks_awaiting, asked.sent_per_s) = (80, 76, sent_per_s);
+                (serving.awaiting, serving.received_per_s, serving.owed_ms) = (0.95, 90.0, 90.0);
+            })
+        };
+        assert_eq!(fetches(92.0), [Class::PoolLimit]);
+        assert_eq!(fetches(12.0), [], "eight in a segment");
+        assert_eq!(fetches(700.0), [], "seven at a time");
+        assert_eq!(fetches(0.0), [], "that is not known");
     }
 
     /// Node's four threads, each for a name at a time, and a loop that takes requests. Planted faults: whoever polls waits for

@@ -168,6 +168,10 @@ fn who_waits(facts: &Facts<'_>, busiest: &Demand<'_>) -> Option<String> {
     if overflows > 0 {
         return Some(format!("{overflows} connections found the listener's queue full"));
     }
+    let datagrams = seen.packets.as_ref().and_then(|packets| packets.datagrams);
+    if let Some(dropped) = datagrams.map(|seen| seen.dropped).filter(|dropped| *dropped > 0) {
+        return Some(format!("{dropped} datagrams found no room in its buffer (UDP) and were dropped"));
+    }
     if let Some(load) = seen.load.as_ref().filter(|load| load.lost > 0) {
         return Some(format!("{} connections of the load were refused, reset or timed out", load.lost));
     }
@@ -268,9 +272,13 @@ pub(super) fn untaken(facts: &Facts<'_>, share_min: f64) -> Option<String> {
     let often = rounds >= ROUNDS_MIN && waited as f64 >= share_min * rounds as f64;
     often.then(|| {
         let mean = sending.waiting as f64 / rounds as f64;
-        format!(
-            "at {waited} of {rounds} looks, connections waited to be accepted or read, {mean:.1} on average"
-        )
+        let datagrams = facts.seen.packets.as_ref().and_then(|packets| packets.datagrams);
+        match datagrams.filter(|seen| 2 * seen.looks_waiting > waited) {
+            Some(_) => format!("at {waited} of {rounds} looks, datagrams waited to be read (UDP)"),
+            None => format!(
+                "at {waited} of {rounds} looks, connections waited to be accepted or read, {mean:.1} on average"
+            ),
+        }
     })
 }
 
@@ -520,7 +528,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::Class;
-    use dyno_record::observation::{Goroutines, Limit, Load, NotLookedAt, Packets, Quota, Sending, Serving};
+    use dyno_record::observation::{
+        Datagrams, Goroutines, Limit, Load, NotLookedAt, Packets, Quota, Sending, Serving,
+    };
     use dyno_record::profile::{SystemCall, ThreadTime, WaitClass};
     use std::collections::BTreeMap;
 
@@ -553,6 +563,27 @@ mod tests {
         assert_eq!(waiting(0.02), []);
         let two = Scene::new(&[9.9, 9.9]).on("main;work", 100).load(busy_load());
         assert_eq!(two.classes(), []);
+    }
+
+    /// Planted faults: what is dropped is not asked; datagrams are told as connections.
+    #[test]
+    fn datagrams_without_room_wait_for_a_full_thread_and_so_do_those_that_nobody_reads() {
+        let said = |dropped: u64, looks_waiting: u64| {
+            let scene = Scene::new(&[9.9]).on("main;work", 100).with(|seen| {
+                let packets = seen.packets.as_mut().unwrap();
+                packets.datagrams = Some(Datagrams { sockets: 1, looks: 60, looks_waiting, dropped });
+                let waiting = looks_waiting;
+                let looked = Sending { rounds: 60, rounds_waiting: waiting, waiting, ..Sending::default() };
+                packets.sending = Some(looked);
+            });
+            let first = scene.diagnosed().findings.into_iter().next();
+            first.map(|one| (one.class, one.evidence.into_iter().map(|fact| fact.text).collect::<String>()))
+        };
+        let (class, text) = said(7, 0).unwrap();
+        assert!(class == Class::SingleThreadLimit && text.contains("7 datagrams found no room"), "{text}");
+        let (class, text) = said(0, 60).unwrap();
+        assert!(class == Class::SingleThreadLimit && text.contains("datagrams waited to be read"), "{text}");
+        assert_eq!(said(0, 0), None);
     }
 
     /// Node with one thread for its pool. Planted fault: what idle helpers wait is set against it (`run` of each not asked).

@@ -260,8 +260,24 @@ pub struct Packets {
     pub queues: Vec<Queue>,
     /// Whom it asks: the far ends of its connections that it did not accept, most of them first; none in records of before.
     pub asked: Vec<Asked>,
+    /// The UDP sockets at which anybody may ask it; none where it has none, and in records of before.
+    pub datagrams: Option<Datagrams>,
     /// Who asks it: the connections that it accepted, where some could be looked at; none in records of before.
     pub serving: Option<Serving>,
+}
+
+/// The target's UDP sockets that take datagrams of anybody, by looking often.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Datagrams {
+    /// How many sockets at the last look.
+    pub sockets: u64,
+    /// How often they were looked at.
+    pub looks: u64,
+    /// Of those, the looks at which datagrams lay in one of them that nobody had read.
+    pub looks_waiting: u64,
+    /// Datagrams that found no room meanwhile.
+    pub dropped: u64,
 }
 
 /// The queue of one of the target's listeners, of TCP or a unix socket, by looking often.

@@ -11,7 +11,7 @@ use crate::Pid;
 use crate::child::this;
 use crate::namespace;
 use crate::netlink::sock_diag::{self, TcpSocket, UnixEnd};
-use crate::proc::{self, InetLine, folder, same_network};
+use crate::proc::{self, InetLine, UdpLine, folder, same_network};
 use crate::tasks::numbers_in;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -63,9 +63,60 @@ pub fn held(pids: &[Pid]) -> Vec<(Pid, Vec<HeldSocket>)> {
 /// How many UDP sockets these processes hold that see the same network as the first of them.
 pub fn udp_sockets(pids: &[Pid]) -> usize {
     let Some(first) = pids.first() else { return 0 };
-    let open: BTreeSet<u64> = proc::udp_lines(*first).map(|line| line.inode).collect();
+    let open: BTreeSet<u64> = proc::udp_lines(*first).map(|one| one.line.inode).collect();
     let held: BTreeSet<u64> = pids.iter().flat_map(|pid| proc::socket_inodes(*pid)).collect();
     held.intersection(&open).count()
+}
+
+/// UDP sockets of some processes of one network namespace that take datagrams of anybody.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Receivers {
+    inodes: BTreeSet<u64>,
+}
+
+/// What lies in such sockets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Datagrams {
+    /// Sockets with datagrams that nobody has read.
+    pub waiting: usize,
+    /// Datagrams that found no room, since the sockets were made.
+    pub drops: u64,
+}
+
+impl Receivers {
+    /// Those that these processes hold now.
+    pub fn of(pids: &[Pid]) -> Receivers {
+        let Some(first) = pids.first() else { return Receivers::default() };
+        let mut inodes: BTreeSet<u64> =
+            proc::udp_lines(*first).filter(UdpLine::serves).map(|one| one.line.inode).collect();
+        if !inodes.is_empty() {
+            let held: BTreeSet<u64> = pids.iter().flat_map(|pid| proc::socket_inodes(*pid)).collect();
+            inodes.retain(|inode| held.contains(inode));
+        }
+        Receivers { inodes }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.inodes.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.inodes.is_empty()
+    }
+
+    /// Looks at all of them once, in the network that `pid` sees.
+    pub fn look(&self, pid: Pid) -> Datagrams {
+        let mut seen = Datagrams::default();
+        for one in proc::udp_lines(pid).filter(|one| self.inodes.contains(&one.line.inode)) {
+            seen.waiting += usize::from(one.line.unread > 0);
+            seen.drops += one.drops;
+        }
+        seen
+    }
 }
 
 /// The TCP connections of some processes of one network namespace, counted.
@@ -172,6 +223,27 @@ mod tests {
         child.wait().unwrap();
         drop(held);
         assert_eq!(counted, (2, 0));
+    }
+
+    /// Planted faults: a socket that asks counts as one that is asked; what is dropped is read from another column.
+    #[test]
+    fn datagrams_that_nobody_reads_wait_and_those_without_room_are_counted() {
+        let server = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.connect(server.local_addr().unwrap()).unwrap();
+        let before = Receivers::of(&[this()]);
+        let idle = before.look(this());
+        // More than any buffer takes by default.
+        for _ in 0..2_000 {
+            client.send(&[7; 1_000]).unwrap();
+        }
+        let full = before.look(this());
+        assert!(full.waiting > idle.waiting && full.drops > idle.drops, "{idle:?} {full:?}");
+        let inode = |socket: &std::net::UdpSocket| {
+            use std::os::fd::AsRawFd;
+            proc::socket_inode(&folder(this()), socket.as_raw_fd()).unwrap()
+        };
+        assert_eq!([&server, &client].map(|one| before.inodes.contains(&inode(one))), [true, false]);
     }
 
     /// Planted fault: the address of the other end read from where this one's stands.

@@ -26,7 +26,7 @@ pub use maps::{
     parse_mount_device,
 };
 pub use net::{
-    Holders, InetLine, UnixLine, UnixListenerLine, listeners, listens_on, parse_inet, parse_unix,
+    Holders, InetLine, UdpLine, UnixLine, UnixListenerLine, listeners, listens_on, parse_inet, parse_unix,
     parse_unix_listeners, same_network, socket_holders, sockets_accepted, tcp_sockets_of, unix_listeners,
     unix_table, unix_waiting,
 };

@@ -36,6 +36,23 @@ pub struct InetLine {
     pub inode: u64,
 }
 
+/// One line of /proc/net/udp or udp6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpLine {
+    /// What it has as TCP's table has.
+    pub line: InetLine,
+    /// Datagrams that found no room in its buffer, since it was made.
+    pub drops: u64,
+}
+
+impl UdpLine {
+    /// Whether it takes datagrams of anybody: who asks over one names whom.
+    #[must_use]
+    pub fn serves(&self) -> bool {
+        self.line.remote.port() == 0 && self.line.local.port() != 0
+    }
+}
+
 /// One line of /proc/net/unix that has a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnixLine {
@@ -172,15 +189,17 @@ pub(crate) fn inet_lines(pid: Pid) -> impl Iterator<Item = InetLine> + use<> {
 }
 
 /// The same of UDP.
-pub(crate) fn udp_lines(pid: Pid) -> impl Iterator<Item = InetLine> + use<> {
-    lines_of(pid, ["udp", "udp6"])
+pub(crate) fn udp_lines(pid: Pid) -> impl Iterator<Item = UdpLine> + use<> {
+    tables(pid, ["udp", "udp6"]).into_iter().flat_map(|text| parse_udp(&text))
 }
 
-fn lines_of(pid: Pid, tables: [&str; 2]) -> impl Iterator<Item = InetLine> + use<> {
+fn lines_of(pid: Pid, names: [&str; 2]) -> impl Iterator<Item = InetLine> + use<> {
+    tables(pid, names).into_iter().flat_map(|text| parse_inet(&text))
+}
+
+fn tables(pid: Pid, names: [&str; 2]) -> [String; 2] {
     let folder = folder(pid);
-    let read = |table: &str| fs::read_to_string(format!("{folder}/net/{table}")).unwrap_or_default();
-    let [four, six] = tables.map(read);
-    parse_inet(&four).into_iter().chain(parse_inet(&six))
+    names.map(|name| fs::read_to_string(format!("{folder}/net/{name}")).unwrap_or_default())
 }
 
 pub(super) fn owners(inodes: &BTreeSet<u64>) -> Vec<Pid> {
@@ -231,6 +250,15 @@ pub(crate) fn socket_inode(folder: &str, fd: i32) -> Option<u64> {
 /// The lines of /proc/net/tcp or tcp6; lines of another shape are passed over.
 pub fn parse_inet(text: &str) -> Vec<InetLine> {
     text.lines().skip(1).filter_map(parse_inet_line).collect()
+}
+
+/// The lines of /proc/net/udp.
+fn parse_udp(text: &str) -> Vec<UdpLine> {
+    let of = |line: &str| {
+        let drops = line.split_whitespace().nth(12)?.parse().ok()?;
+        Some(UdpLine { line: parse_inet_line(line)?, drops })
+    };
+    text.lines().skip(1).filter_map(of).collect()
 }
 
 fn parse_inet_line(line: &str) -> Option<InetLine> {

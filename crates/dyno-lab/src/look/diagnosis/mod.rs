@@ -114,9 +114,10 @@ fn windows(wanted: &Wanted<'_>, load: Option<&Beside>) -> Watched {
     let part = |way, seen_s| Part { way, began_s: 0.0, asked_s, seen_s };
     seen.parts = vec![part(Way::Counters, seen.duration_s), part(Way::Looks, looked.seen_s)];
     if let Some(packets) = &mut seen.packets {
-        let Connected { sending, queues, asked, serving, bytes_per_s } = looked.connections;
+        let Connected { sending, queues, datagrams, asked, serving, bytes_per_s } = looked.connections;
         [packets.bytes_received_per_s, packets.bytes_sent_per_s] = bytes_per_s;
         (packets.sending, packets.queues, packets.asked, packets.serving) = (sending, queues, asked, serving);
+        packets.datagrams = datagrams;
     }
     if let Some(why) = looked.unlimited {
         not_looked(&mut seen.not_looked_at, "how many connections its unix listeners let wait", why);

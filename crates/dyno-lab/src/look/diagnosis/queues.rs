@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use dyno_record::observation::Queue;
+use dyno_record::observation::{Datagrams, Queue};
 use dyno_sys::netlink::sock_diag::UnixQueues;
 use dyno_sys::proc::{self, UnixListenerLine};
 use dyno_sys::{Pid, child, connections};
@@ -19,6 +19,10 @@ const UNIX_MAX: usize = 32;
 pub(super) struct Queues {
     each: BTreeMap<u64, Queue>,
     unix: Vec<UnixListenerLine>,
+    receivers: connections::Receivers,
+    datagrams: Datagrams,
+    /// Datagrams that had found no room at the last look at the same sockets.
+    drops: Option<u64>,
     by: Option<By>,
     unlimited: Option<&'static str>,
 }
@@ -37,8 +41,12 @@ impl Queues {
         queues
     }
 
-    /// Looks up anew which unix listeners these processes hold.
+    /// Looks up anew which unix listeners and UDP sockets these processes hold.
     pub(super) fn list(&mut self, pids: &[Pid]) {
+        let receivers = connections::Receivers::of(pids);
+        if receivers != self.receivers {
+            (self.receivers, self.drops) = (receivers, None);
+        }
         self.unix = proc::unix_listeners(pids);
         self.unix.truncate(UNIX_MAX);
         if let (None, Some(first)) = (&self.by, pids.first().filter(|_| !self.unix.is_empty())) {
@@ -57,6 +65,25 @@ impl Queues {
     /// Why limits are not known, where they are not.
     pub(super) fn unlimited(&self) -> Option<&'static str> {
         self.unlimited
+    }
+
+    /// Looks at all UDP sockets once: how many there are, and in how many of them datagrams wait.
+    pub(super) fn look_at_datagrams(&mut self, pid: Pid) -> (usize, u64) {
+        if self.receivers.is_empty() {
+            return (0, 0);
+        }
+        let now = self.receivers.look(pid);
+        self.datagrams.sockets = self.receivers.len() as u64;
+        self.datagrams.looks += 1;
+        self.datagrams.looks_waiting += u64::from(now.waiting > 0);
+        self.datagrams.dropped += now.drops.saturating_sub(self.drops.unwrap_or(now.drops));
+        self.drops = Some(now.drops);
+        (self.receivers.len(), now.waiting as u64)
+    }
+
+    /// What was seen of its UDP sockets.
+    pub(super) fn datagrams(&self) -> Option<Datagrams> {
+        (self.datagrams.looks > 0).then_some(self.datagrams)
     }
 
     /// Looks at all unix listeners once: how many there are, and how many connections wait in all.

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-use dyno_record::observation::{Asked, Queue, Sending, Serving};
+use dyno_record::observation::{Asked, Datagrams, Queue, Sending, Serving};
 use dyno_sys::clock::mono_ns;
 use dyno_sys::connections::{self, HeldSocket};
 use dyno_sys::proc::InetLine;
@@ -82,6 +82,7 @@ struct Connections {
 pub(super) struct Connected {
     pub(super) sending: Option<Sending>,
     pub(super) queues: Vec<Queue>,
+    pub(super) datagrams: Option<Datagrams>,
     pub(super) asked: Vec<Asked>,
     pub(super) serving: Option<Serving>,
     /// Bytes per second over its connections: that came, and that went.
@@ -136,8 +137,9 @@ impl Watch {
         let peers = self.peers.look(round, |end, now| turns.take_far(end, now));
         let (listeners, waiting) = self.own.look_at_listeners(&mut self.queues);
         let (unix, at_unix) = self.queues.look(self.pid);
-        if own.looks > 0 || listeners + unix > 0 {
-            self.queued.push(waiting + at_unix);
+        let (receivers, datagrams) = self.queues.look_at_datagrams(self.pid);
+        if own.looks > 0 || listeners + unix + receivers > 0 {
+            self.queued.push(waiting + at_unix + datagrams);
         }
         self.seen.looks += own.looks.max(peers.looks);
         self.seen.held += own.held + peers.held;
@@ -181,6 +183,7 @@ impl Watch {
         self.seen.waiting = waiting.iter().sum();
         Connected {
             sending: (self.seen.looks + self.seen.rounds > 0).then_some(self.seen),
+            datagrams: self.queues.datagrams(),
             queues: self.queues.finish(),
             asked: most_asked(self.asked, self.lists, &self.turns),
             serving: self.turns.serving(),

@@ -25,6 +25,16 @@ fn own_code() -> Vec<Told> {
                 .on("main;_PyEval_EvalFrameDefault;list_contains", 25)
                 .on("main;_PyEval_EvalFrameDefault", 5),
         ),
+        (
+            "tables are read row by row",
+            busy("main;serve;ExecScan;heap_getnextslot", 40).on("main;serve;ExecScan;ExecInterpExpr", 30),
+        ),
+        ("it makes bytes of objects", busy("main;put;_pickle_dumps;0x10", 40)),
+        (
+            "it asks for collections",
+            busy("GangWorker::loop();G1FullGCMarkTask::work(unsigned int)", 40)
+                .on("VMThread::run();VM_G1CollectFull::doit()", 10),
+        ),
         ("it makes text", busy("main;page;snprintf;vfprintf", 40)),
         ("it allocates", busy("main;page;malloc;_int_malloc", 55)),
         ("it allocates and does nothing else", busy("main;page;malloc", 90)),

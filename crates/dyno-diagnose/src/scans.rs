@@ -98,8 +98,12 @@ pub(super) fn whole_tables(facts: &Facts<'_>) -> Option<Draft> {
     let (engine, share) = ENGINES.iter().find_map(|engine| Some((engine, share(on, engine)?)))?;
     let each =
         [engine.each, engine.reads].into_iter().flat_map(|table| on.seen_of(table).into_iter().take(2));
-    let mut seen: Vec<String> = each.collect();
-    seen.dedup();
+    let mut seen = Vec::new();
+    for name in each {
+        if !seen.contains(&name) {
+            seen.push(name);
+        }
+    }
     Some(
         Draft::new(
             Class::UserHotSpot,

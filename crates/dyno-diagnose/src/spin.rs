@@ -65,6 +65,9 @@ pub(super) fn spinning(facts: &Facts<'_>) -> Outcome {
     )
 }
 
+/// Of such functions, those of a pool whose threads look for tasks while they wait for one.
+const HELPERS: &[&str] = &["java.util.concurrent.ForkJoinPool*.help*"];
+
 /// Functions that look whether there is something, and do not wait for it, take most of the CPU.
 fn asks_again(facts: &Facts<'_>) -> Option<Draft> {
     let on = facts.on.as_ref()?;
@@ -76,15 +79,24 @@ fn asks_again(facts: &Facts<'_>) -> Option<Draft> {
     (share >= LOOK_SHARE_MIN).then(|| {
         let place = on.place_with(if selects >= LOOK_SHARE_MIN { SELECTS } else { names::LOOKS });
         let at = place.clone().unwrap_or_else(|| "the program".to_owned());
+        let helps = on.share_with(HELPERS) >= LOOK_SHARE_MIN;
+        let next = if helps {
+            "give tasks that wait for others' answers threads of their own (an executor, virtual threads), not the pool that computes: who waits \
+             for such a task looks for other work meanwhile, without end"
+        } else {
+            "wait for it: a select without default, recv, lock; where there is other work, look once for each piece of it"
+        };
+        let functions: Vec<String> = on.seen_of(names::LOOKS).into_iter().take(2).collect();
         Draft::new(Class::Spinning, share, format!("{} of the CPU looks whether there is something, in {at}", percent(share)))
             .sure(Confidence::Medium)
+            .sign_if(helps.then(|| format!("in {}", functions.join(", "))))
             .sign("how often there was something is not to be seen from here")
             .fact(
                 format!("{} in functions that look and do not wait (a select with default, try_recv, trylock)", percent(share)),
                 share,
                 "share",
             )
-            .next("wait for it: a select without default, recv, lock; where there is other work, look once for each piece of it")
+            .next(next)
             .at(place)
             .specimen("spin-barrier")
     })
@@ -114,6 +126,19 @@ mod tests {
     use dyno_record::finding::Class;
 
     use crate::scene::{Scene, WAIT, registers};
+
+    /// A parallel stream whose tasks ask another server. Planted fault: a select with a default is advised on.
+    #[test]
+    fn threads_of_a_pool_that_look_for_tasks_while_they_wait_for_one_are_told_apart() {
+        let advised = |function: &str| {
+            let scene = Scene::new(&[9.0]).on(&format!("run;{function}"), 90).on("run;work", 10);
+            let finding = scene.diagnosed().findings.remove(0);
+            (finding.class, finding.next[0].text.contains("threads of their own"))
+        };
+        let helps = "java.util.concurrent.ForkJoinPool.helpComplete";
+        assert_eq!(advised(helps), (Class::Spinning, true));
+        assert_eq!(advised("pthread_mutex_trylock"), (Class::Spinning, false));
+    }
 
     #[test]
     fn a_loop_that_only_looks_is_spinning_before_it_is_a_hot_spot() {

@@ -91,6 +91,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::Class;
+    use dyno_record::observation::ThreadCost;
     use dyno_record::profile::{Thread, ThreadTime};
 
     use crate::scene::Scene;
@@ -121,8 +122,12 @@ mod tests {
         let summary = beside(500, 5, "imap-login").diagnosed().findings.remove(0).summary;
         assert!(summary.starts_with("56 % of the CPU runs processes"), "{summary}");
         assert!(summary.ends_with("50 a second, 5.0 ms of CPU time each"), "{summary}");
+        // A thread that begins in each of five hundred processes that were there.
         let threads = beside(500, 5, "worker").with(|seen| {
-            seen.off_cpu.as_mut().unwrap().threads.iter_mut().for_each(|thread| thread.pid = 1);
+            let olds = (1_000..1_600).map(|tid| ThreadCost { tid, ..ThreadCost::default() });
+            seen.threads.extend(olds);
+            let threads = seen.off_cpu.as_mut().unwrap().threads.iter_mut().skip(1);
+            threads.for_each(|thread| thread.pid = 900 + thread.tid);
         });
         assert_eq!(threads.classes(), []);
     }

@@ -49,6 +49,7 @@ pub(super) fn is_own(profile: &Profile, frame: &Frame) -> bool {
         "time.*",
         "start_thread",
         "__clone*",
+        "__vdso_*",
         "clone3",
         "operator new*",
         "operator delete*",

@@ -19,4 +19,4 @@ pub use rig::site::{Entry, Place, Reach, Site, Tried, WaitKind};
 pub use rig::window::{Marks, Moment, Pair, Window};
 pub use rig::{Hooks, Pause, Rig, Span, Treatment};
 pub use run::{Asked, RoundEvent, run, sites_that_fit};
-pub use site::{Choice, Parts, Passed, Probe, Resolver, SiteError, of_processes};
+pub use site::{Choice, Parts, Passed, Probe, Resolver, SiteError, Spinning, of_processes};

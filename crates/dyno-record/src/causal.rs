@@ -392,6 +392,15 @@ pub struct Credibility {
     /// How long each thread that runs does so between two wake-ups of the target by itself: what is left between two
     /// hand-offs.
     pub run_between_wakes_us: Option<f64>,
+    /// Share of the target's samples in loops that wait, percent: threads that spin.
+    #[serde(default, skip_serializing_if = "is_nought")]
+    pub spinning_percent: f64,
+    /// Ends of such waits, per second, as told by the samples.
+    #[serde(default, skip_serializing_if = "is_nought")]
+    pub spins: f64,
+    /// How long each thread that runs works between two of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_between_spins_us: Option<f64>,
     /// Deviation of a window without delay.
     pub null_sd_percent: f64,
     /// CPU time of the target, of one CPU.
@@ -465,8 +474,8 @@ pub struct Standing<'s> {
     pub site: &'s str,
     /// Rounds of it that are over.
     pub round: usize,
-    /// Its greatest level's effect and half width so far, in percent.
-    pub effect: Option<(f64, f64)>,
+    /// A level, percent, with its effect and half width so far.
+    pub effect: Option<(u32, f64, f64)>,
     /// Sites that are done, of all.
     pub done: (usize, usize),
     /// Time left of the whole budget.
@@ -509,12 +518,51 @@ impl Site {
     pub fn greatest(&self) -> Option<&Point> {
         self.points.iter().max_by_key(|point| point.speedup_percent)
     }
+
+    /// The effect that the verdict rests on: of the greatest level that is not biased and agrees with it. Where there is none,
+    /// the greatest that agrees, and at last the greatest.
+    #[must_use]
+    pub fn carrying(&self) -> Option<&Point> {
+        let agrees = |point: &&Point| match self.verdict {
+            Verdict::Helps => point.interval_percent[0] > 0.0,
+            Verdict::Hurts => point.interval_percent[1] < 0.0,
+            Verdict::NoEffect | Verdict::NotMeasurable => true,
+        };
+        let all = || self.points.iter().filter(|point| point.effect_percent.is_finite());
+        let sound = all().filter(|point| !point.biased);
+        let by_level = |point: &&Point| point.speedup_percent;
+        sound.filter(agrees).max_by_key(by_level).or_else(|| all().filter(agrees).max_by_key(by_level)).or(self.greatest())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    /// Planted fault: the greatest level, whether it is biased or not.
+    #[test]
+    fn a_verdict_is_shown_with_the_level_that_it_rests_on() {
+        let point = |speedup_percent, effect_percent, half, biased| Point {
+            speedup_percent,
+            effect_percent,
+            interval_percent: [effect_percent - half, effect_percent + half],
+            biased,
+            ..Point::default()
+        };
+        let level = |verdict, points: &[Point]| {
+            let site = Site { verdict, points: points.to_vec(), ..Site::default() };
+            site.carrying().map(|point| point.speedup_percent)
+        };
+        let hollow = [point(25, 14.8, 6.8, false), point(50, 25.8, 7.1, true)];
+        assert_eq!(level(Verdict::Helps, &hollow), Some(25));
+        let turning = [point(25, 9.0, 2.0, false), point(50, -4.0, 2.0, false)];
+        assert_eq!(level(Verdict::Helps, &turning), Some(25));
+        let contention = [point(25, 0.2, 3.0, false), point(50, -20.0, 9.0, true)];
+        assert_eq!(level(Verdict::Hurts, &contention), Some(50));
+        let none = [point(25, 1.0, 3.0, true), point(50, 2.0, 9.0, true)];
+        assert_eq!([level(Verdict::NotMeasurable, &none), level(Verdict::NoEffect, &[])], [Some(50), None]);
+    }
 
     #[test]
     fn a_record_survives_json() {

@@ -42,7 +42,7 @@ struct {
 
 struct {
     MAP_KIND(ARRAY);
-    MAP_ROWS(1);
+    MAP_ROWS(CODES);
     MAP_KEY(u32);
     MAP_VALUE(struct ranges);
 } code SEC(".maps");
@@ -111,6 +111,7 @@ INLINE void freshen(struct control *all, struct thread *thread) {
     thread->position_ns = 0;
     thread->inserted_off_ns = 0;
     thread->owed_ns = 0;
+    thread->spun = 0;
     thread->epoch = all->epoch;
 }
 
@@ -243,24 +244,23 @@ INLINE void pay(struct control *all, struct thread *thread, u64 since_ns) {
         thread->position_ns = reached;
 }
 
-/* Whether an address lies in the site: the last piece that begins at or before it. */
-static __attribute__((noinline)) u32 is_within(u64 ip) {
-    u32 zero = 0;
-    struct ranges *site = lookup(&code, &zero);
-    if (!site)
+/* Whether an address lies in such code: in the last piece that begins at or before it. */
+static __attribute__((noinline)) u32 is_within(u64 ip, u32 which) {
+    struct ranges *all = lookup(&code, &which);
+    if (!all)
         return 0;
-    u64 low = 0, high = site->count;
+    u64 low = 0, high = all->count;
     for (int step = 0; step < RANGE_STEPS; step++) {
         u64 middle = (low + high) / 2;
         if (low >= high || middle >= RANGES)
             break;
-        if (ip < site->from[middle])
+        if (ip < all->from[middle])
             high = middle;
         else
             low = middle + 1;
     }
     u64 piece = low - 1;
-    return piece < RANGES && ip < site->to[piece];
+    return piece < RANGES && ip < all->to[piece];
 }
 
 /* Of `struct bpf_perf_event_data`: the user-visible registers of x86-64 begin it, a fixed layout (uapi/asm/ptrace.h). */
@@ -295,7 +295,7 @@ static long look_at_frame(u32 at, struct walk *walk) {
     if (at >= walk->frames || at >= FRAMES)
         return 1;
     /* A caller is looked up where its call is, not where it goes on. */
-    walk->hit = is_within(walk->stack->ip[at] - (at ? 1 : 0));
+    walk->hit = is_within(walk->stack->ip[at] - (at ? 1 : 0), SITE);
     return walk->hit;
 }
 
@@ -306,7 +306,7 @@ INLINE u32 is_on_stack(void *context, struct place *place) {
     if (!stack)
         return 0;
     /* A leaf without a frame of its own hides its caller from the walk; where it returns to lies on top. */
-    if (!read_user(&top, sizeof(top), (void *)place->sp) && is_within(top - 1))
+    if (!read_user(&top, sizeof(top), (void *)place->sp) && is_within(top - 1, SITE))
         return 1;
     long bytes = stack_addresses(context, stack, sizeof(*stack), USER_STACK);
     if (bytes <= 0)
@@ -354,10 +354,46 @@ INLINE struct thread *sampled(struct control *all, struct task_struct *task, u64
     return thread;
 }
 
+/* A thread that waits in a loop has waited for whatever was inserted meanwhile, like one that sleeps, and owes nothing; but
+ * nobody says when its wait ends. That lies between two samples, and of what was inserted in between what came before the
+ * end is no debt. How much that was shows afterwards: as fast as more was inserted between the two samples before, and as it
+ * is between the two that follow. Whether the thread is to pay nothing yet. */
+INLINE int spins(struct control *all, struct thread *thread, struct place *place) {
+    u64 greatest = all->inserted_ns, since_ns = thread->spun_at_ns;
+    u64 more = greatest > since_ns ? greatest - since_ns : 0;
+    if (thread->role & TARGET && is_within(place->ip, LOOPS)) {
+        thread->before_ns = thread->spun == IN_LOOP ? more : 0;
+        thread->spun = IN_LOOP;
+        count(&all->of_spinners);
+        count(&all->spun);
+        thread->spun_at_ns = greatest;
+        if (thread->position_ns < greatest)
+            thread->position_ns = greatest;
+        return 1;
+    }
+    if (!thread->spun)
+        return 0;
+    count(&all->of_spinners);
+    if (thread->spun == IN_LOOP) {
+        count(&all->spins);
+        thread->spun = LEFT;
+        thread->spun_at_ns = greatest;
+        return 1;
+    }
+    if (thread->spun == LEFT) {
+        thread->spun = OUT;
+        u64 before = thread->before_ns, both = before + more;
+        u64 debt = since_ns > thread->position_ns ? since_ns - thread->position_ns : 0;
+        /* In microseconds: the product of two times in nanoseconds may be too great. */
+        thread->position_ns += both ? debt / 1000 * before / both * 1000 : debt / 2;
+    }
+    return 0;
+}
+
 /* Moves positions on when the sample is a hit; whether its thread has to pause. */
 INLINE int is_behind(void *context, struct control *all, struct thread *thread, struct place *place) {
     if (thread->role & TARGET && !all->wait_kinds) {
-        if (all->reach ? is_on_stack(context, place) : is_within(place->ip)) {
+        if (all->reach ? is_on_stack(context, place) : is_within(place->ip, SITE)) {
             count(&all->hits);
             if (all->own_ns)
                 thread->owed_ns += all->own_ns;
@@ -365,6 +401,8 @@ INLINE int is_behind(void *context, struct control *all, struct thread *thread, 
                 insert(all, thread, all->delay_ns);
         }
     }
+    if (spins(all, thread, place))
+        return thread->owed_ns != 0;
     return all->inserted_ns > thread->position_ns || thread->owed_ns;
 }
 
@@ -648,6 +686,9 @@ int on_switch(u64 *context) {
         leaves->off_ns = now;
         leaves->on_core = 0;
         leaves->waits = 0;
+        /* Who gives up looking and sleeps is credited by its waker. */
+        if (!preempted && leaves->spun)
+            leaves->spun = OUT;
         if (leaves->role & TARGET && !preempted && state_of(previous))
             leaves->waits = waits_for(all, previous);
     }

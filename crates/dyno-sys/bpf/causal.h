@@ -65,6 +65,9 @@ struct control {
     u64 replaced;          /* the target runs another program */
     u64 lost;              /* threads and processes beyond the tables */
     u64 ticks;             /* samples of any kind */
+    u64 of_spinners;       /* samples of threads that were seen in a loop that waits */
+    u64 spun;              /* those of them that lie in one */
+    u64 spins;             /* and the first ones behind it */
     s64 in_flight;         /* begun and not ended, since the probes are in place */
     s64 in_flight_min;
 };
@@ -89,8 +92,16 @@ struct thread {
     u32 role;
     u32 waits;             /* what it left its core for, kinds as below; 0: for nothing */
     u32 begun;             /* units that it has begun and not ended */
-    u32 room;
+    u32 spun;              /* where its last sample found it, as below; 0: no sample has met it in a loop that waits */
+    u64 spun_at_ns;        /* `inserted_ns` then */
+    u64 before_ns;         /* what was inserted between its last two samples in a loop that waits */
 };
+
+/* In such a loop; out of one, for the first time; or out for longer. */
+enum { IN_LOOP = 1, LEFT = 2, OUT = 3 };
+
+/* Rows of the table of code: what is tried, and loops that wait. */
+enum { SITE = 0, LOOPS = 1, CODES = 2 };
 
 enum { TARGET = 1, PARTICIPANT = 2, FOLLOWED = 4 };
 
@@ -121,8 +132,8 @@ struct ranges {
     u64 to[RANGES];
 };
 
-_Static_assert(sizeof(struct control) == 448, "control");
-_Static_assert(sizeof(struct thread) == 88, "thread");
+_Static_assert(sizeof(struct control) == 472, "control");
+_Static_assert(sizeof(struct thread) == 104, "thread");
 _Static_assert(sizeof(struct point) == 96, "point");
 _Static_assert(sizeof(struct ranges) == 8 + 16 * RANGES, "ranges");
 

@@ -50,6 +50,7 @@ OWN(f60)(long n) { burn(6 * n); }
 OWN(f30)(long n) { burn(3 * n); }
 OWN(f10)(long n) { burn(n); }
 OWN(progress)(void) { __asm__ volatile(".byte 0x0f,0x1f,0x44,0,0"); }
+static volatile int came; OWN(waits)(void) { while (!came) __builtin_ia32_pause(); }
 OWN(caller)(long n) { f60(n); __asm__ volatile(""); }
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static void nap(long us) { struct timespec t = { 0, us * 1000 }; nanosleep(&t, 0); }
@@ -63,6 +64,9 @@ static void *steady(void *x) { for (;;) { nap(2000); f30(100000); progress(); } 
 static int ping[2], pong[2];
 static void *ponger(void *x) { char c; for (;;) { if (read(ping[0], &c, 1) != 1) break; f30(20000); if (write(pong[1], &c, 1) != 1) break; } return x; }
 static void *pinger(void *x) { char c = 'x'; for (;;) { f60(10000); if (write(ping[1], &c, 1) != 1) break; if (read(pong[0], &c, 1) != 1) break; progress(); } return x; }
+static void *in_waits(void *x) { waits(); return x; }
+static void *sets(void *x) { for (;;) { came = 0; f60(20000); came = 1; f30(20000); } return x; }
+static void *waits_and_works(void *x) { for (;;) { waits(); f10(60000); progress(); } return x; }
 static void *in_f60_once(void *n) { f60((long)n); return 0; }
 /* A socket of the loopback device, and where its datagrams come from and go to: itself, or nobody. */
 static struct sockaddr_in here = { AF_INET };
@@ -88,11 +92,13 @@ static void start_apart(void *(*lives[])(void *), int count) {
     sched_setaffinity(0, sizeof all, &all);
 }
 int main(int count, char **words) {
-    BORDERS(f60); BORDERS(f30); BORDERS(f10); BORDERS(progress); BORDERS(caller);
+    BORDERS(f60); BORDERS(f30); BORDERS(f10); BORDERS(progress); BORDERS(caller); BORDERS(waits);
     printf("\n"); fflush(stdout);
     if (!strcmp(words[1], "three")) for (;;) { long n = varied(); f60(n); f30(n); f10(n); progress(); }
     if (!strcmp(words[1], "calls")) for (;;) { long n = varied(); caller(n); f30(2 * n); progress(); }
     if (!strcmp(words[1], "two")) start_apart((void *(*[])(void *)){in_f60, in_f30}, 2);
+    if (!strcmp(words[1], "spins")) start_apart((void *(*[])(void *)){in_f60, in_waits}, 2);
+    if (!strcmp(words[1], "spins_and_works")) start_apart((void *(*[])(void *)){sets, waits_and_works}, 2);
     if (!strcmp(words[1], "periodic")) { start(in_f60); start(periodic); }
     if (!strcmp(words[1], "steady")) { start(in_f60); start(steady); }
     if (!strcmp(words[1], "pingpong")) { if (pipe(ping) || pipe(pong)) return 1; start(ponger); start(pinger); }
@@ -272,6 +278,30 @@ fn a_running_sibling_pays_what_the_hits_insert() {
         // be of some milliseconds where the sibling had waited for a core.
         assert!(counts.paid_ns >= counts.asked_ns * 95 / 100, "{way:?} {counts:?}");
         assert_eq!((counts.missed, counts.lost), (0, 0), "{way:?} {counts:?}");
+    }
+}
+
+/// Planted faults: who waits in a loop pays at its samples (`spins` of 0); no loop is left (`spins` not counted).
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn who_waits_in_a_loop_owes_nothing_and_its_waits_are_counted() {
+    let _alone = alone();
+    for way in WAYS {
+        let tried = |kind| {
+            let running = Running::start(kind);
+            let mut probe = running.tried(way);
+            let ranges = [running.place("f60")];
+            let tried = Tried::Code { ranges: &ranges, reach: Reach::Own, delay_ns: HALF_NS };
+            let unknown = experiment(&mut probe, &tried, 600).counts;
+            probe.name_loops(&[running.place("waits")]).unwrap();
+            (unknown, experiment(&mut probe, &tried, 600).counts)
+        };
+        let (unknown, known) = tried("spins");
+        assert!(unknown.paid_ns > 20 * HALF_NS && unknown.of_spinners == 0, "{way:?} {unknown:?}");
+        assert!(known.paid_ns < 5 * HALF_NS && known.hits > 100, "{way:?} {known:?}");
+        assert!(known.spun == known.of_spinners && known.spun > 100 && known.spins == 0, "{way:?} {known:?}");
+        let (_, known) = tried("spins_and_works");
+        assert!(known.spins > 5 && known.spun > known.spins && known.of_spinners > known.spun, "{way:?} {known:?}");
     }
 }
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use dyno_measure::Prng;
 use dyno_record::causal::SlowedAt;
-use dyno_sys::bpf::causal::{self as bpf, Mark, Pausing, Probe, Role, SLOWER_NS_MAX, Tried, Waits};
+use dyno_sys::bpf::causal::{self as bpf, Mark, Pausing, Probe, RANGES_MAX, Role, SLOWER_NS_MAX, Tried, Waits};
 use dyno_sys::bpf::{Attached, runs};
 use dyno_sys::clock::mono_ns;
 use dyno_sys::{Pid, affinity, child, perf, proc, socket};
@@ -29,6 +29,7 @@ use super::rig::progress::{Progress, Returns};
 use super::rig::site::{Entry, Place, Reach, Site};
 use super::rig::window::Window;
 use super::rig::{Hooks, Pause, Rig, Span, Treatment};
+use super::site::Spinning;
 use crate::error::Error;
 use crate::sample::recorder::frequency_max;
 pub use candidates::{Candidate, candidates, passed_per_second, ranked, rates};
@@ -174,10 +175,14 @@ impl<'s> Live<'s> {
         Ok(live)
     }
 
-    /// Tells it what a profile knows: the share of the target's samples in loops that wait, percent, wherever they lie.
-    #[must_use]
-    pub fn with_spinning(self, spinning_percent: f64) -> Live<'s> {
-        Live { spinning_percent, ..self }
+    /// Tells it what a profile knows of loops that wait, wherever they lie.
+    ///
+    /// # Errors
+    /// When the kernel does not take them.
+    pub fn with_spinning(mut self, spinning: &Spinning) -> Result<Live<'s>, Error> {
+        let all = spinning.loops.len().min(RANGES_MAX);
+        self.probe.name_loops(&spinning.loops[..all]).map_err(refused)?;
+        Ok(Live { spinning_percent: spinning.percent, ..self })
     }
 
     fn take_in(&mut self) -> Result<(), Error> {

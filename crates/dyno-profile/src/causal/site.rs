@@ -8,8 +8,9 @@ mod error;
 mod name;
 mod passed;
 mod resolver;
+mod waiting;
 
-pub use choose::{Choice, Parts};
+pub use choose::{Choice, Parts, Spinning};
 pub use error::SiteError;
 pub use passed::{Passed, of_processes};
 pub use resolver::{Probe, Resolver};

@@ -22,6 +22,8 @@ const DRIFT_NS: u64 = 20_000_000;
 /// Beside what is asked for.
 const SETTLE_MORE_NS: u64 = 3_000_000;
 const COOL_NS: u64 = 8_000_000;
+/// Longer than any run, and not so long that it could not be added to.
+const FOR_EVER: u64 = 1 << 60;
 /// In which a quota is spent.
 const QUOTA_PERIOD_NS: u64 = 100_000_000;
 
@@ -66,6 +68,8 @@ pub(crate) struct Program {
     pub(crate) wakes_at: usize,
     /// CPU time of all threads together in each tenth of a second, pauses included.
     pub(crate) quota_ns: Option<u64>,
+    /// Who waits for another thread does so in a loop.
+    pub(crate) spins: bool,
 }
 
 /// How much a machine misbehaves.
@@ -118,6 +122,20 @@ struct Thread {
     kept: u64,
     /// Units that it has begun and not ended.
     begun: u64,
+    /// It waits in a loop; where its last sample found it, the greatest position then, and what came between the two before.
+    waits_in_loop: bool,
+    spun: Spun,
+    spun_g: u64,
+    before: u64,
+}
+
+/// Where a sample found a thread that waits in loops, as the probe has it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Spun {
+    Never,
+    InLoop,
+    Left,
+    Out,
 }
 
 /// The machine, seen as a rig.
@@ -176,6 +194,10 @@ impl Machine {
             fetched: 0,
             kept: 0,
             begun: 0,
+            waits_in_loop: false,
+            spun: Spun::Never,
+            spun_g: 0,
+            before: 0,
         });
         let threads: Vec<Thread> = threads.collect();
         let locks = 4;
@@ -428,6 +450,9 @@ impl Machine {
             }
             return;
         }
+        if self.owes_nothing_yet(at) {
+            return;
+        }
         let debt = self.g - self.threads[at].l;
         if debt > 0 {
             let until = self.now.get() + debt;
@@ -438,6 +463,28 @@ impl Machine {
         }
     }
 
+    /// Who waits in a loop has waited for what was inserted meanwhile; of what came in while it left the loop a part.
+    fn owes_nothing_yet(&mut self, at: usize) -> bool {
+        let (g, thread) = (self.g, &mut self.threads[at]);
+        let more = g.saturating_sub(thread.spun_g);
+        if thread.waits_in_loop {
+            thread.before = if thread.spun == Spun::InLoop { more } else { 0 };
+            (thread.spun, thread.spun_g, thread.l) = (Spun::InLoop, g, thread.l.max(g));
+        } else if thread.spun == Spun::InLoop {
+            (thread.spun, thread.spun_g) = (Spun::Left, g);
+            self.seen.spins += u64::from(self.counting);
+        } else if thread.spun == Spun::Left {
+            let (debt, both) = (thread.spun_g.saturating_sub(thread.l), thread.before + more);
+            thread.l += (debt * thread.before).checked_div(both).unwrap_or(debt / 2);
+            thread.spun = Spun::Out;
+        }
+        if self.counting && thread.spun != Spun::Never {
+            self.seen.of_spinners += 1;
+            self.seen.spun += u64::from(thread.waits_in_loop);
+        }
+        thread.waits_in_loop || thread.spun == Spun::Left
+    }
+
     fn step_of(&self, at: usize) -> Step {
         let steps = &self.program.threads[at];
         steps[self.threads[at].at % steps.len()]
@@ -445,6 +492,7 @@ impl Machine {
 
     fn site_of(&self, at: usize) -> Option<usize> {
         match self.step_of(at) {
+            _ if self.threads[at].waits_in_loop => None,
             Step::Run(site, _) => Some(site),
             _ => None,
         }
@@ -566,6 +614,10 @@ impl Machine {
     fn block(&mut self, at: usize) {
         let (now, g) = (self.now.get(), self.g);
         let thread = &mut self.threads[at];
+        if self.program.spins {
+            (thread.waits_in_loop, thread.left, thread.since) = (true, FOR_EVER, now);
+            return;
+        }
         thread.state = State::Blocked;
         (thread.t_off, thread.g_off) = (now, g);
     }
@@ -573,6 +625,13 @@ impl Machine {
     /// Wakes a thread with credit for what was inserted while it slept. Its waiting step is done.
     fn wake(&mut self, waker: usize, at: usize) {
         let now = self.now.get();
+        if self.program.spins {
+            self.book(at);
+            self.threads[at].waits_in_loop = false;
+            self.threads[at].at += 1;
+            self.step(at);
+            return;
+        }
         let (l_waker, g) = (self.threads[waker].l, self.g);
         let thread = &mut self.threads[at];
         let inserted = g.saturating_sub(thread.g_off);
@@ -636,7 +695,7 @@ impl Machine {
         self.g = 0;
         self.start_ns = self.now.get();
         for thread in &mut self.threads {
-            (thread.l, thread.g_off) = (0, 0);
+            (thread.l, thread.g_off, thread.spun) = (0, 0, Spun::Never);
             // A pause that a used up quota has kept from ending pays for no other experiment.
             if let State::Paused { debt, .. } = &mut thread.state {
                 *debt = 0;

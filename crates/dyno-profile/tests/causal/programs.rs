@@ -19,6 +19,7 @@ pub(crate) fn program(threads: &[&[Step]], queues: &[usize]) -> Program {
         items: Vec::new(),
         wakes_at: 1,
         quota_ns: None,
+        spins: false,
     }
 }
 
@@ -48,6 +49,16 @@ pub(crate) fn balanced(room: usize) -> Program {
 pub(crate) fn lock(inside: u64, outside: u64) -> Program {
     let turn = [Lock(0), Run(0, inside), Unlock(0), Run(1, outside), Visit];
     program(&[&turn, &turn], &[])
+}
+
+/// The same, with waits in loops.
+pub(crate) fn spinning(program: Program) -> Program {
+    Program { spins: true, ..program }
+}
+
+/// A parallel loop of two parts, joined, and a part by one thread alone: as OpenMP runs it.
+pub(crate) fn fork_join() -> Program {
+    program(&[&[Run(1, 3 * MS), Meet, Run(2, 2 * MS), Visit, Meet], &[Run(0, 5 * MS), Meet, Meet]], &[])
 }
 
 /// A thread that makes progress, and one that has nothing to do with it.

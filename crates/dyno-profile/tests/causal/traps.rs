@@ -224,7 +224,7 @@ fn two_stages(is_producer_faster: bool, percent: u64, room: usize, counts: usize
     let mut stages = [vec![Run(0, producer), Push(0)], vec![Pop(0), Run(1, consumer)]];
     stages[counts].push(Visit);
     let items = vec![if is_producer_faster { room } else { 0 }];
-    Program { threads: stages.to_vec(), queues: vec![room], items, wakes_at: 1, quota_ns: None }
+    Program { threads: stages.to_vec(), queues: vec![room], items, wakes_at: 1, quota_ns: None, spins: false }
 }
 
 /// Planted faults: `by_hand_offs` left out (a consumer that nobody waits for: +13.8 at 25 %); `WAKES_PER_SECOND` beyond all, as

@@ -12,7 +12,7 @@ use crate::view;
 /// last.
 pub fn standing(standing: &Standing<'_>, width: usize) -> String {
     let Standing { site, round, effect, done: (done, sites), left } = *standing;
-    let estimate = effect.map(|(value, half)| format!("saves {} ±{half:.1}", percent(value)));
+    let estimate = effect.map(|(level, value, half)| format!("{level} % faster saves {} ±{half:.1}", percent(value)));
     let done = (sites > 1).then(|| format!("{done} of {sites} done"));
     let head = [visible(site), format!("round {round}")];
     fitted(head.into_iter().chain(estimate).chain(done), left, width)
@@ -33,7 +33,7 @@ mod tests {
     const STANDING: Standing<'static> = Standing {
         site: "render::page",
         round: 7,
-        effect: Some((8.1, 0.9)),
+        effect: Some((25, 8.1, 0.9)),
         done: (2, 8),
         left: Duration::from_secs(31),
     };
@@ -42,7 +42,7 @@ mod tests {
     fn progress_is_one_line_that_says_where_how_far_and_how_long() {
         assert_eq!(
             standing(&STANDING, 80),
-            "render::page  round 7  saves +8.1 % ±0.9  2 of 8 done  (0:31 left)"
+            "render::page  round 7  25 % faster saves +8.1 % ±0.9  2 of 8 done  (0:31 left)"
         );
         for width in 0..80 {
             assert!(standing(&STANDING, width).chars().count() <= width);

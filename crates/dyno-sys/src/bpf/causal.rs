@@ -24,7 +24,7 @@ use crate::{Pid, Tid, affinity, perf};
 
 use code::{kernel_device, packed};
 use counts::merged;
-use layout::{EMPTY, RawPoint, RawRanges, RawThread};
+use layout::{Code, EMPTY, RawPoint, RawRanges, RawThread};
 use program::{HOOKS, LIFE, SPIN_NS_MAX, TASK_WORK_NS_MAX, patched, preempt_count_at, sampler};
 use window::Windows;
 
@@ -291,7 +291,7 @@ impl Probe {
             }
             Tried::Slower { ns } => spin_ns = (*ns).min(SLOWER_NS_MAX),
         }
-        self.set_ranges(ranges)?;
+        self.set_code(Code::Site, ranges)?;
         for (at, value) in [
             (word::DELAY_NS, delay_ns),
             (word::OWN_NS, own_ns),
@@ -329,10 +329,16 @@ impl Probe {
         }
     }
 
-    fn set_ranges(&mut self, ranges: &[Range<u64>]) -> Result<(), BpfError> {
+    /// Names loops of the target in which threads wait for each other. Whoever is sampled there owes nothing for what was
+    /// inserted meanwhile.
+    pub fn name_loops(&mut self, ranges: &[Range<u64>]) -> Result<(), BpfError> {
+        self.set_code(Code::Loops, ranges)
+    }
+
+    fn set_code(&mut self, row: Code, ranges: &[Range<u64>]) -> Result<(), BpfError> {
         let packed = packed(ranges)?;
         let mut code = self.object.array_mut::<RawRanges>("code")?;
-        code.set(0, packed, 0).map_err(|source| BpfError::Map { map: "code", source })
+        code.set(row as u32, packed, 0).map_err(|source| BpfError::Map { map: "code", source })
     }
 
     /// Visits of window `number` count from now on; numbers are never used twice.

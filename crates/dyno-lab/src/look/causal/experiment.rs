@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_profile::causal::{
-    self, Children, Choice, Live, Progress, Reach, Resolver, Subject, Tried, of_processes,
+    self, Children, Choice, Live, Progress, Reach, Resolver, Spinning, Subject, Tried, of_processes,
 };
 use dyno_profile::{Options, Recorder, Target};
-use dyno_record::causal::{Causal, Metric, Standing};
+use dyno_record::causal::{Causal, Metric, Point, Standing};
 use dyno_record::machine::Missing;
 use dyno_record::profile::{Profile, Target as Named};
 use dyno_sys::clock::{mono_ns, process_cpu_ns};
@@ -60,8 +60,8 @@ pub fn experiment(
     let spent = Duration::from_nanos(mono_ns() - begun_ns);
     let left = asked.budget.saturating_sub(spent);
     let children = children_cpu_ns(asked);
-    let spinning = resolver.spinning_percent(&profile);
-    let mut record = run(asked, &found, (&sites, spinning), left, on_event, stop)?;
+    let spinning = resolver.spinning(&profile);
+    let mut record = run(asked, &found, (&sites, &spinning), left, on_event, stop)?;
     let children = children_cpu_ns(asked).saturating_sub(children);
     tell_children(&mut record, children as f64 / 1e9);
     record.started_unix_s = started_unix_s;
@@ -103,7 +103,7 @@ fn sites(
 fn run(
     asked: &Asked,
     found: &Found,
-    (sites, spinning_percent): (&[Tried], f64),
+    (sites, spinning): (&[Tried], &Spinning),
     budget: Duration,
     on_event: &mut dyn FnMut(Event<'_>),
     stop: &AtomicBool,
@@ -116,7 +116,7 @@ fn run(
     };
     let places: Vec<causal::Site> = sites.iter().map(|tried| tried.site.clone()).collect();
     let live = Live::open(&subject, &found.progress, &places, stop).map_err(|error| not_run(&error))?;
-    let mut live = live.with_spinning(spinning_percent);
+    let mut live = live.with_spinning(spinning).map_err(|error| not_run(&error))?;
     let wanted = causal::Asked {
         levels_percent: asked.levels.clone(),
         budget,
@@ -130,7 +130,8 @@ fn run(
         cpus: affinity::of(asked.pid).map_or(1, |cpus| cpus.len()),
     };
     let mut watch = |event: &causal::RoundEvent<'_>| {
-        let effect = event.running.map(|point| (point.effect_percent, half_width(point.interval_percent)));
+        let told = |point: Point| (point.speedup_percent, point.effect_percent, half_width(point.interval_percent));
+        let effect = event.running.map(told);
         let standing = Standing {
             site: event.site,
             round: event.round as usize,

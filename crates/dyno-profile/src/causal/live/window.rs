@@ -78,6 +78,9 @@ impl Counting {
             runnable_waits: counts.runnable_waits,
             queued_ns: counts.queued_ns,
             lost: counts.lost,
+            of_spinners: counts.of_spinners,
+            spun: counts.spun,
+            spins: counts.spins,
             steal_ns,
             target_cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
             ..Window::default()

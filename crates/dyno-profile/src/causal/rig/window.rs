@@ -108,4 +108,10 @@ pub struct Window {
     pub lost: u64,
     /// CPU time of the target.
     pub target_cpu_ns: u64,
+    /// Samples of threads that were met in a loop that waits.
+    pub of_spinners: u64,
+    /// Those of them that lie in one: their threads wait, and owe nothing.
+    pub spun: u64,
+    /// And the first ones behind it: a wait was over.
+    pub spins: u64,
 }

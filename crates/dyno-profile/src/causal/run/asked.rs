@@ -33,7 +33,7 @@ pub struct RoundEvent<'a> {
     pub site: &'a str,
     /// How many rounds it has.
     pub round: u32,
-    /// Its greatest level so far.
+    /// The level that the answer would rest on so far, with what the method itself may be off by.
     pub running: Option<Point>,
     /// Sites that are done, of all.
     pub done: (usize, usize),

@@ -10,7 +10,7 @@
 
 use dyno_measure::stats;
 use dyno_measure::student::{chance, student};
-use dyno_record::causal::{self as record, Metric};
+use dyno_record::causal::{self as record, Metric, Point};
 
 use super::mean::{Mean, VALUES_MIN};
 use super::measured::{Effective, excluded};
@@ -352,6 +352,24 @@ impl Found {
     /// be theirs.
     pub(super) fn seeming_points(&self, inserted_percent: f64) -> f64 {
         self.interval[1].max(0.0) * inserted_percent.max(0.0)
+    }
+
+    /// Whether pauses alone do anything, chance aside.
+    pub(super) fn shows_something(&self) -> bool {
+        self.is_real
+    }
+
+    /// Whether a gain is more than what pauses alone seem to save: where they show nothing, as two figures differ that were
+    /// measured apart; else all of it.
+    pub(super) fn seems_less_than(&self, gain: &Point) -> bool {
+        let [low, high] = gain.interval_percent;
+        if self.is_real {
+            return low > self.seeming_points(gain.inserted_percent);
+        }
+        let inserted = gain.inserted_percent.max(0.0);
+        let [least, most] = self.interval.map(|part| part * inserted);
+        let apart = ((high - low) / 2.0).hypot((most - least) / 2.0);
+        low > 0.0 && gain.effect_percent - (self.artefact * inserted).max(0.0) > apart
     }
 
     /// As a record has it.

@@ -501,7 +501,7 @@ impl<'a> Experiment<'a> {
         RoundEvent {
             site: &site.tried.site.name,
             round: site.rounds,
-            running: site.greatest(),
+            running: site.standing(self.sampling(), self.control.found()),
             done: (done, self.sites.len()),
             left: Duration::from_nanos(self.deadline_ns.saturating_sub((self.clock)())),
             warning: None,

@@ -73,7 +73,7 @@ fn outside(case: &Case<'_>) -> Option<String> {
         }
         Some(Backlog::Pace([before, since])) => {
             return Some(format!(
-                "it may be paced from outside: {before:.1} visits a second before the first pause, and {since:.1} between pauses, as of what works off what came in during them (or what becomes faster by itself: try again later)"
+                "it became faster, and why is not known: {before:.1} visits a second before the first pause, and {since:.1} between pauses, as of what is paced from outside and works off what came in during them, or of a machine or a program that gets faster by itself: try again later"
             ));
         }
         Some(Backlog::HandsOn([before, since])) => {

@@ -249,7 +249,7 @@ fn met_percent(site: &SiteRun<'_>) -> f64 {
 
 /// Claims first, the greatest effect first; then what has none, then what cannot be said.
 fn by_weight(site: &record::Site) -> f64 {
-    let effect = site.greatest().map_or(0.0, |point| point.effect_percent.abs());
+    let effect = site.carrying().map_or(0.0, |point| point.effect_percent.abs());
     match site.verdict {
         Verdict::Helps | Verdict::Hurts => 2_000.0 + effect,
         Verdict::NoEffect => 1_000.0 + effect,

@@ -61,6 +61,8 @@ pub(super) fn credibility<'w>(windows: impl Iterator<Item = &'w Window>, samplin
     let could_run = threads.min(sampling.cpus as f64).max(1.0);
     let leaves_free = cpu_ns / length_ns < FREE_CPU_SHARE * could_run
         && sum(|window| window.idle) >= FREE_IDLE_SHARE * sum(ticks);
+    let spun = sum(|window| window.spun) / sum(|window| window.samples).max(1.0);
+    let spins = spins_per_second(&windows, sampling.period_ns);
     Credibility {
         windows: windows.len(),
         foreign_percent: 100.0 * sum(|window| window.foreign) / sum(ticks).max(1.0),
@@ -72,6 +74,10 @@ pub(super) fn credibility<'w>(windows: impl Iterator<Item = &'w Window>, samplin
         partner_wakes: sum(|window| window.partner_wakes) * NS_PER_S / length_ns,
         outer_wakes: sum(|window| window.outer_wakes) * NS_PER_S / length_ns,
         run_between_wakes_us: (inner > 0.0).then_some(cpu_ns / inner / running / 1e3),
+        spinning_percent: 100.0 * spun,
+        spins,
+        run_between_spins_us: (spins > 0.0)
+            .then_some(cpu_ns / length_ns * (1.0 - spun) / spins / running * NS_PER_S / 1e3),
         target_cpu_percent: 100.0 * cpu_ns / length_ns,
         threads,
         load_bound: load_bound(
@@ -86,6 +92,27 @@ pub(super) fn credibility<'w>(windows: impl Iterator<Item = &'w Window>, samplin
         interrupt_us: sampling.interrupt_ns.map(|ns| ns as f64 / 1e3),
         ..Credibility::default()
     }
+}
+
+/// So many times as often, at most, as samples can follow: waits and work that are both shorter than the time between two
+/// samples are not told from still shorter ones.
+const SHORTER_MAX: f64 = 9.0;
+
+/// How often waits in loops end, per second. Of threads that wait and work in turns a sample that lies in a loop is followed by
+/// one that does not the more often the shorter the turns are: as often as any sample lies outside, where they are much shorter
+/// than the time between two samples.
+fn spins_per_second(windows: &[&Window], period_ns: u64) -> f64 {
+    let sum = |of: fn(&Window) -> u64| windows.iter().copied().map(of).sum::<u64>() as f64;
+    let [all, spun, spins] =
+        [sum(|window| window.of_spinners), sum(|window| window.spun), sum(|window| window.spins)];
+    if spun <= 0.0 || all <= spun {
+        return 0.0;
+    }
+    let outside = 1.0 - spun / all;
+    let ends = (spins / spun).min(outside * SHORTER_MAX / (SHORTER_MAX + 1.0));
+    let per_sample = outside * (1.0 - outside) * ends / (outside - ends);
+    debug_assert!(period_ns > 0 && per_sample >= 0.0, "there are samples");
+    per_sample * all * NS_PER_S / sum(|window| window.length_ns).max(1.0)
 }
 
 /// Whether the target is the limit: a server that is woken from outside as often as [`ASLEEP_PER_VISIT`] for each visit and
@@ -131,6 +158,18 @@ pub(super) fn latency_us<'w>(windows: impl Iterator<Item = &'w Window>) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Planted faults: ends are taken as they are seen (`per_sample` of `ends * spun / all`); no `SHORTER_MAX`.
+    #[test]
+    fn waits_in_loops_are_the_shorter_the_more_often_the_next_sample_lies_elsewhere() {
+        let told = |of_spinners, spun, spins| {
+            let window = Window { of_spinners, spun, spins, length_ns: 1_000_000_000, ..Window::default() };
+            spins_per_second(&[&window], 1_000_000).round()
+        };
+        // Half of the time each: waits of fifty samples, of about one, and of much less.
+        assert_eq!([told(1_000, 500, 10), told(1_000, 500, 125), told(1_000, 500, 250)], [10.0, 250.0, 2_250.0]);
+        assert_eq!([told(1_000, 0, 0), told(1_000, 1_000, 0)], [0.0; 2]);
+    }
 
     /// Planted fault: whoever is woken for each visit is taken to be idle, a thread for each connection that uses all CPUs too.
     #[test]

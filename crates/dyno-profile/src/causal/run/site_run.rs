@@ -134,10 +134,10 @@ impl<'a> SiteRun<'a> {
         if parts.is_empty() { 0.0 } else { 100.0 * stats::mean(&parts).abs() }
     }
 
-    /// The figure of the greatest level so far.
-    pub(super) fn greatest(&self) -> Option<Point> {
-        let points = self.estimates.points.iter().map(|(point, _)| *point);
-        points.max_by_key(|point| point.speedup_percent)
+    /// The figure that an answer would rest on so far: of the greatest level that is not biased, or of the greatest.
+    pub(super) fn standing(&self, sampling: Sampling, control: Option<Control>) -> Option<Point> {
+        let points = self.points(sampling, control).into_iter().map(|(point, _)| point);
+        points.max_by_key(|point| (!point.biased, point.speedup_percent))
     }
 
     /// The greatest unbiased level's figure, when it promises enough to be held against a slow-down.

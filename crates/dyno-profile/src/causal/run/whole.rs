@@ -184,13 +184,14 @@ fn is_tied<'w>(plain: &[&Window], faster: impl Iterator<Item = &'w Window>) -> b
     before >= WAKES_TIED && per_visit(wakes, visits) >= WAKES_LEFT_MAX * before
 }
 
-/// What the target computed for each visit, without its pauses, as a logarithm. Pauses of those who take part are counted
-/// among its own: where they do, it is not known.
+/// What the target computed for each visit, without its pauses and its waits in loops, as a logarithm. Pauses of those who take
+/// part are counted among its own: where they do, it is not known.
 fn work(one: &Measured) -> Option<f64> {
     let window = &one.window;
-    let worked_ns = window.target_cpu_ns.checked_sub(window.paid_ns)?;
-    let is_known = window.partner_wakes == 0 && worked_ns > 0 && window.visits > 0;
-    is_known.then(|| (worked_ns as f64 / window.visits as f64).ln())
+    let ran_ns = window.target_cpu_ns.checked_sub(window.paid_ns)?;
+    let worked_ns = ran_ns as f64 * (1.0 - window.spun as f64 / window.samples.max(1) as f64);
+    let is_known = window.partner_wakes == 0 && worked_ns > 0.0 && window.visits > 0;
+    is_known.then(|| (worked_ns / window.visits as f64).ln())
 }
 
 #[cfg(test)]
@@ -263,6 +264,23 @@ mod tests {
                 && met_otherwise(&steady, 25) <= 0.0
                 && met_otherwise(&steady, 10) <= 0.0
         );
+    }
+
+    /// Planted fault: who looks whether something has come works (`spun` of nought).
+    #[test]
+    fn who_waits_less_in_a_loop_does_not_do_less() {
+        let pair = |round: u32| {
+            let of = |cpu_ms, spun| Window {
+                target_cpu_ns: (cpu_ms + u64::from(round % 3)) * MS,
+                spun,
+                ..window(0, 100, 101)
+            };
+            let (null, faster) = (of(200, 30), of(175, 20));
+            [tried(round, Treatment::Nothing, null), tried(round, Treatment::SpeedUp(50), faster)]
+        };
+        let measured: Vec<Measured> = (0..8).flat_map(pair).collect();
+        let plain = measured.iter().filter(|one| one.is_null()).map(|one| &one.window);
+        assert_eq!(behind(&measured, plain), None);
     }
 
     /// What was done without delays was done with them.

@@ -13,6 +13,7 @@ use super::debug::Function;
 use super::entry;
 use super::name::user_name;
 use super::resolver::{Mapped, Resolver, are_one, is_name};
+use super::waiting;
 use crate::causal::rig::site::{Place, Reach, Tried};
 
 /// Lines that are shown of a site.
@@ -58,6 +59,15 @@ impl Choice {
     pub fn whole(sites_max: usize) -> Choice {
         Choice { sites_max, parts: Parts::Whole, ..Choice::new(Reach::Own) }
     }
+}
+
+/// What a profile knows of threads that wait for each other in loops.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Spinning {
+    /// Share of the samples in functions that mostly do, percent.
+    pub percent: f64,
+    /// The loops, where the process has them.
+    pub loops: Vec<Range<u64>>,
 }
 
 /// How what has no name is called.
@@ -162,8 +172,7 @@ impl Resolver {
             .then(|| self.inclusive_percent(ranges, profile) - percent(hits))
             .filter(|callees| *callees >= CALLEES_PERCENT_MIN);
         tried.source.hot_lines = lines;
-        // Who gives its turn away again and again waits for others, in the kernel.
-        let waits = || tried.site.name.contains("sched_yield") || self.mostly_waits(ranges, &at_addresses);
+        let waits = || self.mostly_waits(ranges, &at_addresses);
         tried.is_spinning = tried.site.reach == Reach::Own && waits();
     }
 
@@ -176,17 +185,22 @@ impl Resolver {
         100.0 * hits as f64 / samples(profile).max(1) as f64
     }
 
-    /// Share of the samples, percent, in functions that are loops that wait, whether they are tried or not.
+    /// What of the samples lies in loops that wait, whether they are tried or not.
     #[must_use]
-    pub fn spinning_percent(&self, profile: &Profile) -> f64 {
+    pub fn spinning(&self, profile: &Profile) -> Spinning {
         let heavy =
             functions(profile, Reach::Own).into_iter().filter(|(_, share)| *share >= SPINNING_OF_PERCENT);
-        let spins = |((module, name), share): (Name<'_>, f64)| {
-            let mut site = self.in_profile(profile, module, name, Reach::Own)?;
-            self.weigh(&mut site, profile);
-            site.is_spinning.then_some(share)
-        };
-        heavy.filter_map(spins).sum()
+        let mut spinning = Spinning::default();
+        for ((module, name), share) in heavy {
+            let Some(mut tried) = self.in_profile(profile, module, name, Reach::Own) else { continue };
+            self.weigh(&mut tried, profile);
+            let Place::Code { ranges, .. } = &tried.site.place else { continue };
+            if tried.is_spinning {
+                spinning.percent += share;
+            }
+            spinning.loops.extend(ranges.iter().flat_map(|range| self.waiting_loops(range)));
+        }
+        spinning
     }
 
     /// Whether more than half of the samples lie in loops that only wait.
@@ -207,7 +221,7 @@ impl Resolver {
         self.images
             .iter()
             .find_map(bytes)
-            .map_or_else(Vec::new, |code| entry::waiting_loops(&code, range.start))
+            .map_or_else(Vec::new, |code| waiting::waiting_loops(&code, range.start))
     }
 
     /// The running address of a frame.

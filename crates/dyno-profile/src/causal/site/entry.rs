@@ -4,19 +4,12 @@
 //! The place must be passed exactly once per call: within the straight beginning of the function, and nowhere that one
 //! of its own jumps leads back to. x86-64 only; elsewhere the first instruction is as good as any.
 
-use iced_x86::{
-    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
-    OpKind, Register,
-};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
 /// Bytes of a function that are looked at for jumps back to its beginning: longer ones are cut off.
 pub(super) const CODE_BYTES_MAX: u64 = 64 << 10;
 /// No instruction of x86-64 is longer.
 pub(super) const INSTRUCTION_BYTES_MAX: u64 = 15;
-/// Instructions of a loop that only waits: an atomic, a compare, a pause and a jump, with some room.
-const WAITING_MAX: usize = 14;
-/// And of one that says so itself, by a `pause`: a runtime's loop looks at its clock and its settings as well.
-const PAUSING_MAX: usize = 100;
 
 /// A place within a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,71 +74,13 @@ fn is_emulated(instruction: &Instruction) -> bool {
     }
 }
 
-fn jump(instruction: &Instruction) -> Option<u64> {
+pub(super) fn jump(instruction: &Instruction) -> Option<u64> {
     let direct = instruction.is_jmp_short_or_near() || instruction.is_jcc_short_or_near();
     direct.then(|| instruction.near_branch_target())
 }
 
-fn decoded(code: &[u8], at: u64) -> Vec<Instruction> {
+pub(super) fn decoded(code: &[u8], at: u64) -> Vec<Instruction> {
     Decoder::with_ip(64, code, at, DecoderOptions::NONE).iter().take_while(|one| !one.is_invalid()).collect()
-}
-
-/// The loops of a stretch of code that only wait: short, without a call, that store nothing but by an atomic and look at
-/// memory that does not move.
-pub(super) fn waiting_loops(code: &[u8], at: u64) -> Vec<std::ops::Range<u64>> {
-    if !cfg!(target_arch = "x86_64") {
-        return Vec::new();
-    }
-    let all = decoded(code, at);
-    let mut found = Vec::new();
-    for (last, instruction) in all.iter().enumerate() {
-        let Some(target) = jump(instruction).filter(|to| *to <= instruction.ip()) else { continue };
-        let Some(first) = all[..=last].iter().position(|one| one.ip() == target) else { continue };
-        let body = &all[first..=last];
-        let says_so = body.len() <= PAUSING_MAX && body.iter().any(|one| one.mnemonic() == Mnemonic::Pause);
-        if says_so || body.len() <= WAITING_MAX && only_waits(body) {
-            found.push(target..instruction.next_ip());
-        }
-    }
-    found
-}
-
-fn only_waits(body: &[Instruction]) -> bool {
-    let mut factory = InstructionInfoFactory::new();
-    let (mut reads, mut written, mut addressed) = (false, Vec::new(), Vec::new());
-    for one in body {
-        if !matches!(
-            one.flow_control(),
-            FlowControl::Next | FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
-        ) {
-            return false;
-        }
-        let info = factory.info(one);
-        for memory in info.used_memory() {
-            let own = matches!(memory.base(), Register::RSP | Register::RBP);
-            let stores =
-                !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess);
-            if stores && !one.has_lock_prefix() && one.mnemonic() != Mnemonic::Xchg {
-                return false;
-            }
-            reads |= !own;
-            addressed.extend([memory.base().full_register(), memory.index().full_register()]);
-        }
-        let writes = info.used_registers().iter().filter(|used| {
-            !matches!(used.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess)
-        });
-        written.extend(writes.map(|used| used.register().full_register()));
-    }
-    // What is walked over is not waited for, and what is counted ends by itself.
-    let counts = body.iter().any(|one| {
-        matches!(
-            one.mnemonic(),
-            Mnemonic::Inc | Mnemonic::Dec | Mnemonic::Add | Mnemonic::Sub | Mnemonic::Lea
-        )
-    });
-    reads
-        && !counts
-        && !addressed.iter().any(|register| *register != Register::None && written.contains(register))
 }
 
 #[cfg(test)]
@@ -181,17 +116,5 @@ mod tests {
         assert_eq!(cheapest(&looped), Place { offset: 0, emulated: false });
         // A jump back to the very first instruction: nothing is passed once, the first is as bad as any.
         assert!(!cheapest(&[0x55, 0x75, 0xfd, 0xc3]).emulated);
-    }
-
-    #[test]
-    fn a_loop_that_looks_at_one_place_waits_and_one_that_walks_or_counts_does_not() {
-        // 0: mov (%rdi),%eax; 2: test %eax,%eax; 4: je 0
-        assert_eq!(waiting_loops(&[0x8b, 0x07, 0x85, 0xc0, 0x74, 0xfa, 0xc3], 0x10), vec![0x10_u64..0x16]);
-        // mov (%rdi),%rdi; test %rdi,%rdi; jne 0
-        assert!(waiting_loops(&[0x48, 0x8b, 0x3f, 0x48, 0x85, 0xff, 0x75, 0xf8], 0).is_empty());
-        // mov (%rdi),%eax; dec %esi; jne 0
-        assert!(waiting_loops(&[0x8b, 0x07, 0xff, 0xce, 0x75, 0xfa], 0).is_empty());
-        // pause; jmp 0
-        assert_eq!(waiting_loops(&[0xf3, 0x90, 0xeb, 0xfc], 0), vec![0_u64..4]);
     }
 }

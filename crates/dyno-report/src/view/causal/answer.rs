@@ -16,7 +16,7 @@ pub(super) fn answer(record: &Causal) -> Section {
 }
 
 fn with_point(site: &Site) -> Option<(&Site, &Point)> {
-    site.greatest().map(|point| (site, point))
+    site.carrying().map(|point| (site, point))
 }
 
 /// Time per visit instead of time saved.

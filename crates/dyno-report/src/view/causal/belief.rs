@@ -20,13 +20,21 @@ pub(super) fn section(record: &Causal) -> Option<Section> {
 /// What watching and delaying cost.
 fn cost(record: &Causal) -> Option<Fact> {
     let cost = &record.overhead;
-    let attached = cost.interval_percent.map(|interval| {
-        format!("attached without delays: {} of a visit's time", effect(cost.attached_percent, interval))
+    let attached = cost.interval_percent.map(|interval| match is_told(interval) {
+        true => format!("attached without delays: {} of a visit's time", effect(cost.attached_percent, interval)),
+        false => "what being attached costs is less than the windows differ by".to_owned(),
     });
     let delayed = (cost.inserted_percent > 0.0)
         .then(|| format!("with delays: {:.1} % of the time was inserted, by design", cost.inserted_percent));
     let words: Vec<String> = attached.into_iter().chain(hooks(&cost.parts)).chain(delayed).collect();
     (!words.is_empty()).then(|| Fact::new("cost", words.join(" · ")))
+}
+
+/// An interval of more points to each side says nothing of a cost of some points.
+const COST_HALF_WIDTH_MAX: f64 = 10.0;
+
+fn is_told([low, high]: [f64; 2]) -> bool {
+    (high - low).abs() / 2.0 <= COST_HALF_WIDTH_MAX
 }
 
 /// What the programs in the kernel took.
@@ -39,9 +47,10 @@ fn hooks(parts: &[OverheadPart]) -> Option<String> {
 /// Pauses for all threads alike, while nothing was faster.
 fn control(record: &Causal) -> Option<Fact> {
     let control = record.control?;
-    let [low, high] = control.interval_percent;
+    // Of what was inserted, in points of the time.
+    let [low, high] = control.interval_percent.map(|part| part * control.inserted_percent / 100.0);
     let words = format!(
-        "pauses of {:.0} % of the time for all threads alike made visits {:.0} % rarer · what they alone seem to save, of each percent: {low:+.0} to {high:+.0} %",
+        "pauses of {:.0} % of the time for all threads alike made visits {:.0} % rarer · as a speed-up that would look like {low:+.1} to {high:+.1} % saved, where 0 is right",
         control.inserted_percent, control.fell_percent
     );
     Some(Fact::new("control", words))
@@ -79,18 +88,32 @@ fn pauses(seen: &Credibility) -> String {
     )
 }
 
+/// Share of the samples in loops that wait, percent, from which on it is told.
+const SPINNING_TOLD: f64 = 1.0;
+
 fn wakes(seen: &Credibility) -> String {
-    let run = seen.run_between_wakes_us.map(|us| format!(" · {} of work between them", latency(us)));
+    // Of what happens less than once a second there is nothing between two of them.
+    let often = seen.run_between_wakes_us.filter(|_| seen.inner_wakes >= 1.0);
+    let run = often.map(|us| format!(" · {} of work between them", latency(us)));
+    let between = seen.run_between_spins_us.map(|us| format!(", {} of work between two of them", latency(us)));
+    let spins = (seen.spinning_percent >= SPINNING_TOLD).then(|| {
+        format!(
+            " · {:.0} % of its samples wait in loops{}",
+            seen.spinning_percent,
+            between.unwrap_or_default()
+        )
+    });
     let limit = match seen.load_bound {
         Some(true) => " · the target is the limit",
         Some(false) => " · what wakes it from outside is the limit, not the target",
         None => "",
     };
     format!(
-        "{} a second by its own threads{}, {} from outside{limit}",
+        "{} a second by its own threads{}, {} from outside{}{limit}",
         count(seen.inner_wakes),
         run.unwrap_or_default(),
-        count(seen.outer_wakes)
+        count(seen.outer_wakes),
+        spins.unwrap_or_default()
     )
 }
 
@@ -134,4 +157,42 @@ fn row(site: &Site) -> table::Row {
         tenth(site.nulls.sd_percent),
     ];
     cells.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_record::causal::{Control, Overhead};
+
+    /// Planted faults: of no wakes there is work between them; an interval of ±42 points stands for a cost; the control's
+    /// figures are parts of parts.
+    #[test]
+    fn what_says_nothing_is_left_out_and_the_control_is_told_in_points() {
+        let seen = |inner_wakes| Credibility {
+            windows: 10,
+            inner_wakes,
+            run_between_wakes_us: Some(2e6),
+            ..Credibility::default()
+        };
+        assert!(!wakes(&seen(0.2)).contains("between") && wakes(&seen(500.0)).contains("of work between"));
+        let spins = Credibility { spinning_percent: 29.0, run_between_spins_us: Some(2_500.0), ..seen(0.0) };
+        assert!(wakes(&spins).contains("29 % of its samples wait in loops, 2.50 ms of work between"));
+        let of = |half: f64| {
+            let overhead = Overhead {
+                attached_percent: 3.0,
+                interval_percent: Some([3.0 - half, 3.0 + half]),
+                ..Overhead::default()
+            };
+            format!("{:?}", cost(&Causal { overhead, ..Causal::default() }))
+        };
+        assert!(of(4.0).contains("±4.0") && !of(15.0).contains('±'));
+        let control = Control {
+            inserted_percent: 25.0,
+            fell_percent: 25.0,
+            interval_percent: [-12.0, 20.0],
+            ..Control::default()
+        };
+        let told = format!("{:?}", super::control(&Causal { control: Some(control), ..Causal::default() }));
+        assert!(told.contains("-3.0 to +5.0 % saved"), "{told}");
+    }
 }

@@ -13,8 +13,8 @@ const NAME_MAX: usize = 48;
 const COLUMNS: [Column; 6] = [
     Column::words("site", NAME_MAX),
     Column::figure("samples %", 3, 12).under("samples {} %"),
-    Column::figure("saved per % faster", 2, 24).under("saved per % faster {}"),
-    Column::figure("saved, at most faster", 1, 32).under("saved {}"),
+    Column::figure("saved per %", 2, 24).under("saved per % faster {}"),
+    Column::figure("saved, when faster", 1, 32).under("saved {}"),
     Column::page("rounds"),
     Column::words("verdict", usize::MAX),
 ];
@@ -58,37 +58,47 @@ fn row(at: usize, site: &Site) -> Row {
     // Short enough for a narrow terminal.
     let (word, why) = match site.verdict {
         Verdict::Hurts => ("hurts", "contention"),
+        Verdict::NotMeasurable => ("not measurable", ""),
         other => (other.words(), ""),
     };
     let or_none = |value: Option<(String, f64)>| {
         value.map_or_else(|| figure(NONE, f64::NAN), |(words, value)| figure(words, value))
     };
-    let greatest = site.greatest();
+    let carrying = site.carrying();
     let slope = site.slope.filter(|slope| tells(slope.interval, 0.02)).map(|slope| {
         let half = (slope.interval[1] - slope.interval[0]).abs() / 2.0;
         (format!("{:.2} ±{half:.2}", slope.per_percent).replace('-', "−"), slope.per_percent)
     });
-    let saved = greatest
+    let saved = carrying
         .filter(|point| tells(point.interval_percent, 1.0))
-        .map(|point| (format!("{} at {} %", effect_of(point), point.speedup_percent), point.effect_percent));
+        .map(|point| (format!("{} at {} %{}", effect_of(point), point.speedup_percent, mark(site, point)), point.effect_percent));
     let cells = vec![
         link(&site.name, anchor(at)),
         or_none(site.share_percent.map(|share| (format!("{share:.1}"), share))),
         or_none(slope),
         or_none(saved),
-        table::known(greatest.map(|point| point.rounds as f64), |rounds| rounds.to_string()),
+        table::known(carrying.map(|point| point.rounds as f64), |rounds| rounds.to_string()),
         table::verdict(show::Verdict { word, tone: tone(site.verdict) }),
     ];
     Row { cells, why: why.to_owned(), notes: notes(site), ..Row::default() }
 }
 
-/// The reason, and the lower levels.
+/// What stands behind a figure that no verdict rests on.
+fn mark(site: &Site, point: &Point) -> &'static str {
+    if point.biased && site.verdict == Verdict::NotMeasurable { ", biased" } else { "" }
+}
+
+/// The reason, and the other levels: those that it has not told.
 fn notes(site: &Site) -> Vec<String> {
-    let greatest = site.greatest().map(|point| point.speedup_percent);
-    let lower = site.points.iter().filter(|point| Some(point.speedup_percent) != greatest);
-    let lower = lower.filter(|point| tells(point.interval_percent, 1.0));
-    let level = |point: &Point| format!("{} % faster saves {}", point.speedup_percent, effect_of(point));
-    std::iter::once(site.reason.clone()).chain(lower.map(level)).collect()
+    let carrying = site.carrying().map(|point| point.speedup_percent);
+    let is_told = |point: &&Point| site.reason.contains(&format!("{} % faster saves", point.speedup_percent));
+    let others = site.points.iter().filter(|point| Some(point.speedup_percent) != carrying && !is_told(point));
+    let others = others.filter(|point| tells(point.interval_percent, 1.0));
+    let level = |point: &Point| {
+        let doubt = if point.biased { " (biased: no verdict rests on it)" } else { "" };
+        format!("{} % faster saves {}{doubt}", point.speedup_percent, effect_of(point))
+    };
+    std::iter::once(site.reason.clone()).chain(others.map(level)).collect()
 }
 
 #[cfg(test)]
@@ -107,5 +117,23 @@ mod tests {
             format!("{:?}", row(0, &site))
         };
         assert!(of([-2.0, 9.0]).contains("at 50 %") && !of([-2_379.0, 789.0]).contains("at 50 %"));
+    }
+
+    /// Planted faults: the greatest level stands in the table, biased as it is; levels are told twice.
+    #[test]
+    fn a_level_that_no_verdict_rests_on_is_marked_and_none_is_told_twice() {
+        let point = |speedup_percent, biased| {
+            let effect_percent = f64::from(speedup_percent) / 2.0;
+            let interval_percent = [effect_percent - 3.0, effect_percent + 3.0];
+            Point { speedup_percent, effect_percent, interval_percent, biased, ..Point::default() }
+        };
+        let points = vec![point(10, false), point(25, false), point(50, true)];
+        let reason = "25 % faster saves 12.5 % (9.5 to 15.5) of the time per visit".to_owned();
+        let site = Site { verdict: Verdict::Helps, points, reason: reason.clone(), ..Site::default() };
+        assert!(format!("{:?}", row(0, &site).cells).contains("+12.5 % ±3.0 at 25 %"));
+        let marked = "50 % faster saves +25.0 % ±3.0 (biased: no verdict rests on it)".to_owned();
+        assert_eq!(notes(&site), [reason, "10 % faster saves +5.0 % ±3.0".to_owned(), marked]);
+        let none = Site { verdict: Verdict::NotMeasurable, points: vec![point(50, true)], ..Site::default() };
+        assert!(format!("{:?}", row(0, &none).cells).contains("at 50 %, biased"));
     }
 }

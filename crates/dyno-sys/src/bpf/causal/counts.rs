@@ -101,6 +101,12 @@ counts! {
     lost
     /// Samples of any kind, the kernel's own threads and ending ones among them.
     ticks
+    /// Samples of threads of the target that were met in a loop that waits in this experiment.
+    of_spinners
+    /// Those of them that lie in one.
+    spun
+    /// And the first ones behind it.
+    spins
 }
 
 const _: () = assert!(size_of::<Counts>() == 8 * (word::IN_FLIGHT - word::COUNTERS), "all counters are read");
@@ -170,7 +176,7 @@ mod tests {
             number += 1;
             number
         });
-        assert_eq!((before.samples, before.ticks), (1, 22));
+        assert_eq!((before.samples, before.spins), (1, 25));
         let after = Counts { hits: before.hits + 7, ..before };
         assert_eq!(after.since(&before), Counts { hits: 7, ..Counts::default() });
     }

@@ -9,6 +9,15 @@ use super::word;
 /// Pieces of code that a site may have.
 pub const RANGES_MAX: usize = 4096;
 
+/// Rows of the table of code.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Code {
+    /// What is tried.
+    Site = 0,
+    /// Loops that wait.
+    Loops = 1,
+}
+
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct RawThread {
@@ -26,7 +35,9 @@ pub(super) struct RawThread {
     pub(super) role: u32,
     pub(super) waits: u32,
     pub(super) begun: u32,
-    pub(super) room: u32,
+    pub(super) spun: u32,
+    pub(super) spun_at_ns: u64,
+    pub(super) before_ns: u64,
 }
 
 #[repr(C)]
@@ -54,10 +65,10 @@ pub(super) struct RawRanges {
     pub(super) to: [u64; RANGES_MAX],
 }
 
-const _: () = assert!(size_of::<RawThread>() == 88, "struct thread of causal.h");
+const _: () = assert!(size_of::<RawThread>() == 104, "struct thread of causal.h");
 const _: () = assert!(size_of::<RawPoint>() == 96, "struct point of causal.h");
 const _: () = assert!(size_of::<RawRanges>() == 8 + 16 * RANGES_MAX, "struct ranges of causal.h");
-const _: () = assert!(word::COUNT * 8 == 448, "struct control of causal.h");
+const _: () = assert!(word::COUNT * 8 == 472, "struct control of causal.h");
 
 // SAFETY: numbers only, no padding (the sizes are asserted above): every pattern of bytes is a value.
 unsafe impl Pod for RawThread {}
@@ -80,5 +91,7 @@ pub(super) const EMPTY: RawThread = RawThread {
     role: 0,
     waits: 0,
     begun: 0,
-    room: 0,
+    spun: 0,
+    spun_at_ns: 0,
+    before_ns: 0,
 };

@@ -26,6 +26,6 @@ pub(super) const OWN_NS: usize = 21;
 pub(super) const INSERTED_NS: usize = 24;
 /// The first of the counters; seven words lie between.
 pub(super) const COUNTERS: usize = 32;
-pub(super) const IN_FLIGHT: usize = 54;
-pub(super) const IN_FLIGHT_MIN: usize = 55;
-pub(super) const COUNT: usize = 56;
+pub(super) const IN_FLIGHT: usize = 57;
+pub(super) const IN_FLIGHT_MIN: usize = 58;
+pub(super) const COUNT: usize = 59;

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
 
 use dyno_profile::causal::{Children, Choice, Reach};
-use dyno_record::causal::{Causal, Verdict};
+use dyno_record::causal::{Causal, Site, Verdict};
 
 use dyno_lab::Failure;
 use dyno_lab::file;
@@ -65,11 +65,41 @@ fn nothing_measured(record: &Causal) -> Option<Failure> {
             failure.likely(visible(why)).try_this(format!("sudo sysctl {SAMPLE_LIMIT}=100000"))
         }
         (_, Some(why)) => failure.likely(visible(why)).try_this("a target that lives longer than the run"),
-        (Some(site), None) => failure
-            .likely(format!("{}: {}", visible(&site.name), visible(&site.reason)))
-            .try_this("what the reason names; or more --for, and fewer --site"),
+        (Some(site), None) => {
+            let failure = failure.likely(format!("{}: {}", visible(&site.name), visible(&site.reason)));
+            match remedy(site, record.options.budget_s) {
+                Some(what) => failure.try_this(what),
+                None => failure,
+            }
+        }
         (None, None) => failure.likely("no site was tried").try_this("dyno causal PID --site FUNCTION"),
     })
+}
+
+/// Share of the CPUs that others had, percent, from which on they are what to do something about.
+const OTHERS_PERCENT: f64 = 5.0;
+/// The smallest level that is tried where nothing is said, percent.
+const LEVEL_PERCENT_SMALL: u32 = 10;
+/// So many times as long is worth a try.
+const LONGER: f64 = 3.0;
+
+/// What may help, of what can be done from here.
+fn remedy(site: &Site, budget_s: f64) -> Option<String> {
+    let seen = &site.credibility;
+    let all_biased = !site.points.is_empty() && site.points.iter().all(|point| point.biased);
+    let least = site.points.iter().map(|point| point.speedup_percent).min().unwrap_or(0);
+    if seen.foreign_percent >= OTHERS_PERCENT {
+        return Some("the same while nothing else runs here".to_owned());
+    }
+    if all_biased {
+        return (least > LEVEL_PERCENT_SMALL)
+            .then(|| "--levels 10,25,50: a smaller level has shorter pauses".to_owned());
+    }
+    if seen.load_bound == Some(false) {
+        return Some("more load: more connections at once, or --participant with the PID of a client on this machine".to_owned());
+    }
+    // Reasons that time helps against say so.
+    site.reason.contains("give it").then(|| format!("--for {:.0}s", (LONGER * budget_s).max(60.0)))
 }
 
 fn asked(args: &cli::Causal, target: &target::Opened) -> Asked {
@@ -153,7 +183,23 @@ fn beside(record: PathBuf) -> Result<(PathBuf, PathBuf), Failure> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use dyno_record::causal::Site;
+    use dyno_record::causal::{Credibility, Point};
+
+    /// Planted fault: more time and fewer sites, whatever it was.
+    #[test]
+    fn what_to_try_is_what_helps_against_the_reason_or_nothing() {
+        let site = |reason: &str| Site { reason: reason.into(), ..Site::default() };
+        let told = |site: Site| remedy(&site, 44.0).unwrap_or_default();
+        let seen = |foreign_percent, load_bound| Credibility { foreign_percent, load_bound, ..Credibility::default() };
+        let biased = |speedup_percent| Point { speedup_percent, biased: true, ..Point::default() };
+        assert_eq!(told(site("after 9 rounds ...: give it more time")), "--for 132s");
+        assert_eq!(told(site("works off a backlog")), "");
+        assert!(told(Site { credibility: seen(31.0, None), ..site("give it") }).contains("nothing else runs"));
+        assert!(told(Site { credibility: seen(0.0, Some(false)), ..site("not load-bound") }).contains("more load"));
+        let points = |least| Site { points: vec![biased(least), biased(50)], ..site("threads hand on") };
+        assert!(told(points(25)).contains("--levels 10,25,50"));
+        assert_eq!(told(points(10)), "");
+    }
 
     /// Planted fault: sites without an answer end like sites without an effect.
     #[test]

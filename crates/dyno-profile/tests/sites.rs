@@ -221,7 +221,10 @@ fn functions_are_chosen_by_their_samples_and_small_ones_are_not() {
     // Planted fault: loops are not handed on (`loops` that stays empty): who waits in them would pay for it.
     let spinning = running.sites().spinning(&profile);
     assert_eq!(spinning.percent.round(), 9.0);
-    assert!(!spinning.loops.is_empty() && spinning.loops.iter().all(|one| hold(&chosen[2], one)), "{spinning:x?}");
+    assert!(
+        !spinning.loops.is_empty() && spinning.loops.iter().all(|one| hold(&chosen[2], one)),
+        "{spinning:x?}"
+    );
     let few = Choice { sites_max: 1, ..Choice::new(Reach::Own) };
     let (one, missing) = running.sites().chosen(&profile, &few);
     assert_eq!((one.len(), missing[0].what.as_str()), (1, "second, waits"));

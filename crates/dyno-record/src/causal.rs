@@ -531,7 +531,11 @@ impl Site {
         let all = || self.points.iter().filter(|point| point.effect_percent.is_finite());
         let sound = all().filter(|point| !point.biased);
         let by_level = |point: &&Point| point.speedup_percent;
-        sound.filter(agrees).max_by_key(by_level).or_else(|| all().filter(agrees).max_by_key(by_level)).or(self.greatest())
+        sound
+            .filter(agrees)
+            .max_by_key(by_level)
+            .or_else(|| all().filter(agrees).max_by_key(by_level))
+            .or(self.greatest())
     }
 }
 

@@ -378,14 +378,17 @@ INLINE int spins(struct control *all, struct thread *thread, struct place *place
         count(&all->spins);
         thread->spun = LEFT;
         thread->spun_at_ns = greatest;
+        thread->late_ns = greatest > thread->position_ns ? greatest - thread->position_ns : 0;
         return 1;
     }
     if (thread->spun == LEFT) {
         thread->spun = OUT;
-        u64 before = thread->before_ns, both = before + more;
-        u64 debt = since_ns > thread->position_ns ? since_ns - thread->position_ns : 0;
-        /* In microseconds: the product of two times in nanoseconds may be too great. */
-        thread->position_ns += both ? debt / 1000 * before / both * 1000 : debt / 2;
+        /* Who is ahead of all has inserted itself what was inserted since. */
+        u64 before = thread->before_ns, both = before + (thread->position_ns < greatest ? more : 0);
+        u64 debt = thread->late_ns;
+        /* In microseconds: the product of two times in nanoseconds may be too great. Hits of its own since then have hidden
+         * behind what it seemed to owe. */
+        insert(all, thread, both ? debt / 1000 * before / both * 1000 : debt / 2);
     }
     return 0;
 }
@@ -686,8 +689,8 @@ int on_switch(u64 *context) {
         leaves->off_ns = now;
         leaves->on_core = 0;
         leaves->waits = 0;
-        /* Who gives up looking and sleeps is credited by its waker. */
-        if (!preempted && leaves->spun)
+        /* Who gives up looking and sleeps is credited by its waker, and who waits for the core by the one who had it. */
+        if (leaves->spun == LEFT || (leaves->spun && !preempted))
             leaves->spun = OUT;
         if (leaves->role & TARGET && !preempted && state_of(previous))
             leaves->waits = waits_for(all, previous);

@@ -95,6 +95,7 @@ struct thread {
     u32 spun;              /* where its last sample found it, as below; 0: no sample has met it in a loop that waits */
     u64 spun_at_ns;        /* `inserted_ns` then */
     u64 before_ns;         /* what was inserted between its last two samples in a loop that waits */
+    u64 late_ns;           /* what it seemed to owe at the first one behind it */
 };
 
 /* In such a loop; out of one, for the first time; or out for longer. */
@@ -133,7 +134,7 @@ struct ranges {
 };
 
 _Static_assert(sizeof(struct control) == 472, "control");
-_Static_assert(sizeof(struct thread) == 104, "thread");
+_Static_assert(sizeof(struct thread) == 112, "thread");
 _Static_assert(sizeof(struct point) == 96, "point");
 _Static_assert(sizeof(struct ranges) == 8 + 16 * RANGES, "ranges");
 

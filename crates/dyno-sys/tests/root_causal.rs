@@ -301,7 +301,10 @@ fn who_waits_in_a_loop_owes_nothing_and_its_waits_are_counted() {
         assert!(known.paid_ns < 5 * HALF_NS && known.hits > 100, "{way:?} {known:?}");
         assert!(known.spun == known.of_spinners && known.spun > 100 && known.spins == 0, "{way:?} {known:?}");
         let (_, known) = tried("spins_and_works");
-        assert!(known.spins > 5 && known.spun > known.spins && known.of_spinners > known.spun, "{way:?} {known:?}");
+        assert!(
+            known.spins > 5 && known.spun > known.spins && known.of_spinners > known.spun,
+            "{way:?} {known:?}"
+        );
     }
 }
 

@@ -20,7 +20,9 @@ use std::time::Duration;
 
 use dyno_measure::Prng;
 use dyno_record::causal::SlowedAt;
-use dyno_sys::bpf::causal::{self as bpf, Mark, Pausing, Probe, RANGES_MAX, Role, SLOWER_NS_MAX, Tried, Waits};
+use dyno_sys::bpf::causal::{
+    self as bpf, Mark, Pausing, Probe, RANGES_MAX, Role, SLOWER_NS_MAX, Tried, Waits,
+};
 use dyno_sys::bpf::{Attached, runs};
 use dyno_sys::clock::mono_ns;
 use dyno_sys::{Pid, affinity, child, perf, proc, socket};

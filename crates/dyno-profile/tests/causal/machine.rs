@@ -127,6 +127,7 @@ struct Thread {
     spun: Spun,
     spun_g: u64,
     before: u64,
+    late: u64,
 }
 
 /// Where a sample found a thread that waits in loops, as the probe has it.
@@ -198,6 +199,7 @@ impl Machine {
             spun: Spun::Never,
             spun_g: 0,
             before: 0,
+            late: 0,
         });
         let threads: Vec<Thread> = threads.collect();
         let locks = 4;
@@ -471,12 +473,14 @@ impl Machine {
             thread.before = if thread.spun == Spun::InLoop { more } else { 0 };
             (thread.spun, thread.spun_g, thread.l) = (Spun::InLoop, g, thread.l.max(g));
         } else if thread.spun == Spun::InLoop {
-            (thread.spun, thread.spun_g) = (Spun::Left, g);
+            (thread.spun, thread.spun_g, thread.late) = (Spun::Left, g, g.saturating_sub(thread.l));
             self.seen.spins += u64::from(self.counting);
         } else if thread.spun == Spun::Left {
-            let (debt, both) = (thread.spun_g.saturating_sub(thread.l), thread.before + more);
-            thread.l += (debt * thread.before).checked_div(both).unwrap_or(debt / 2);
+            // Who is ahead of all has inserted itself what came since.
+            let both = thread.before + if thread.l < g { more } else { 0 };
+            thread.l += (thread.late * thread.before).checked_div(both).unwrap_or(thread.late / 2);
             thread.spun = Spun::Out;
+            self.g = g.max(thread.l);
         }
         if self.counting && thread.spun != Spun::Never {
             self.seen.of_spinners += 1;

@@ -52,11 +52,13 @@ pub(crate) fn lock(inside: u64, outside: u64) -> Program {
 }
 
 /// The same, with waits in loops.
+#[allow(dead_code, reason = "rates and goldens are of programs that sleep")]
 pub(crate) fn spinning(program: Program) -> Program {
     Program { spins: true, ..program }
 }
 
 /// A parallel loop of two parts, joined, and a part by one thread alone: as OpenMP runs it.
+#[allow(dead_code, reason = "rates and goldens are of programs that sleep")]
 pub(crate) fn fork_join() -> Program {
     program(&[&[Run(1, 3 * MS), Meet, Run(2, 2 * MS), Visit, Meet], &[Run(0, 5 * MS), Meet, Meet]], &[])
 }

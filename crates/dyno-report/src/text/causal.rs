@@ -12,7 +12,8 @@ use crate::view;
 /// last.
 pub fn standing(standing: &Standing<'_>, width: usize) -> String {
     let Standing { site, round, effect, done: (done, sites), left } = *standing;
-    let estimate = effect.map(|(level, value, half)| format!("{level} % faster saves {} ±{half:.1}", percent(value)));
+    let estimate =
+        effect.map(|(level, value, half)| format!("{level} % faster saves {} ±{half:.1}", percent(value)));
     let done = (sites > 1).then(|| format!("{done} of {sites} done"));
     let head = [visible(site), format!("round {round}")];
     fitted(head.into_iter().chain(estimate).chain(done), left, width)

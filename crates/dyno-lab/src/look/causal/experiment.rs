@@ -130,7 +130,8 @@ fn run(
         cpus: affinity::of(asked.pid).map_or(1, |cpus| cpus.len()),
     };
     let mut watch = |event: &causal::RoundEvent<'_>| {
-        let told = |point: Point| (point.speedup_percent, point.effect_percent, half_width(point.interval_percent));
+        let told =
+            |point: Point| (point.speedup_percent, point.effect_percent, half_width(point.interval_percent));
         let effect = event.running.map(told);
         let standing = Standing {
             site: event.site,

@@ -167,7 +167,10 @@ mod tests {
             spins_per_second(&[&window], 1_000_000).round()
         };
         // Half of the time each: waits of fifty samples, of about one, and of much less.
-        assert_eq!([told(1_000, 500, 10), told(1_000, 500, 125), told(1_000, 500, 250)], [10.0, 250.0, 2_250.0]);
+        assert_eq!(
+            [told(1_000, 500, 10), told(1_000, 500, 125), told(1_000, 500, 250)],
+            [10.0, 250.0, 2_250.0]
+        );
         assert_eq!([told(1_000, 0, 0), told(1_000, 1_000, 0)], [0.0; 2]);
     }
 

@@ -358,8 +358,10 @@ fn is_narrow(point: &Point, share_percent: Option<f64>) -> bool {
 fn too_wide(credibility: &Credibility, greatest: &Point) -> String {
     let (noise, steal) = (credibility.null_sd_percent, credibility.steal_percent);
     let others = credibility.foreign_percent;
-    let used = (others >= OTHERS_PERCENT_NAMED).then(|| format!(", other processes used {others:.0} % of the CPUs"));
-    let kept = (steal >= STEAL_PERCENT_NAMED).then(|| format!(", and the hypervisor kept {steal:.0} % of the CPUs"));
+    let used =
+        (others >= OTHERS_PERCENT_NAMED).then(|| format!(", other processes used {others:.0} % of the CPUs"));
+    let kept =
+        (steal >= STEAL_PERCENT_NAMED).then(|| format!(", and the hypervisor kept {steal:.0} % of the CPUs"));
     let stolen: String = used.into_iter().chain(kept).collect();
     let ([low, high], level) = (greatest.interval_percent, greatest.speedup_percent);
     let off = greatest.allowance_points;
@@ -702,8 +704,11 @@ mod tests {
         let gain = estimates(14.6, 11.5, 1e-9);
         let told = |gain: &Estimates, artefact: f64, half_width: f64| {
             let control = Some(Control::of_quarter(artefact, half_width));
-            let points: Vec<(Point, f64)> =
-                gain.points.iter().map(|(point, p)| (Point { inserted_percent: 15.0, ..*point }, *p)).collect();
+            let points: Vec<(Point, f64)> = gain
+                .points
+                .iter()
+                .map(|(point, p)| (Point { inserted_percent: 15.0, ..*point }, *p))
+                .collect();
             verdict(&Case { points: &points, control, ..case(gain) })
         };
         assert_eq!(told(&gain, 0.04, 0.17).0, Verdict::Helps);

@@ -117,6 +117,7 @@ fn only_waits(body: &[Instruction]) -> bool {
     let written = written(body, &mut factory);
     // Registers that hold what was read, or set, in this turn.
     let mut fresh: Vec<Register> = Vec::new();
+    let mut loaded: Vec<Register> = Vec::new();
     let (mut looks, mut steps, mut ends_by_itself) = (false, false, false);
     for one in body {
         let goes_on = [FlowControl::Next, FlowControl::ConditionalBranch, FlowControl::UnconditionalBranch];
@@ -126,9 +127,9 @@ fn only_waits(body: &[Instruction]) -> bool {
         let info = factory.info(one);
         for memory in info.used_memory() {
             // What is walked over is not waited for, and what is stored is work.
-            let moves = [memory.base(), memory.index()].into_iter().any(|register| {
-                register != Register::None && written.contains(&register.full_register())
-            });
+            let moves = [memory.base(), memory.index()]
+                .into_iter()
+                .any(|register| register != Register::None && written.contains(&register.full_register()));
             if moves || !reads_only(memory.access()) && !is_atomic(one) {
                 return false;
             }
@@ -147,12 +148,17 @@ fn only_waits(body: &[Instruction]) -> bool {
             ends_by_itself |= sets_flags_that_are_asked(body, one);
             continue;
         } else if is_atomic(one) {
-            looks = true;
+            // An update that is tried again, of what was just read, is work; so is one whose outcome nobody asks for.
+            let is_update = one.mnemonic() == Mnemonic::Cmpxchg && loaded.contains(&Register::RAX);
+            looks |= !is_update && sets_flags_that_are_asked(body, one);
         } else if carries && one.flow_control() == FlowControl::Next {
             return false;
         }
         let writes = info.used_registers().iter().filter(|used| !reads_only(used.access()));
         fresh.extend(writes.map(|used| used.register().full_register()));
+        if one.mnemonic() == Mnemonic::Mov && one.op1_kind() == OpKind::Memory {
+            loaded.push(one.op0_register().full_register());
+        }
     }
     looks && (!steps || ends_by_itself)
 }
@@ -199,9 +205,24 @@ mod tests {
     #[test]
     fn a_loop_that_looks_so_many_times_at_most_waits() {
         // mov (%rdi),%eax; test %eax,%eax; jne 0xa; dec %esi; jne 0; ret
-        assert_eq!(found(&[0x8b, 0x07, 0x85, 0xc0, 0x75, 0x04, 0xff, 0xce, 0x75, 0xf6, 0xc3]), vec![0_u64..10]);
+        assert_eq!(
+            found(&[0x8b, 0x07, 0x85, 0xc0, 0x75, 0x04, 0xff, 0xce, 0x75, 0xf6, 0xc3]),
+            vec![0_u64..10]
+        );
         // inc %esi; mov (%rdi),%eax; test %eax,%eax; je 0: it counts until it is stopped
         assert!(found(&[0xff, 0xc6, 0x8b, 0x07, 0x85, 0xc0, 0x74, 0xf8]).is_empty());
+    }
+
+    /// Planted fault: whatever has a LOCK prefix looks (`looks` of any atomic).
+    #[test]
+    fn a_loop_that_updates_by_atomics_works() {
+        // mov (%rdi),%eax; lea 1(%rax),%edx; lock cmpxchg %edx,(%rdi); jne 0
+        assert!(found(&[0x8b, 0x07, 0x8d, 0x50, 0x01, 0xf0, 0x0f, 0xb1, 0x17, 0x75, 0xf5]).is_empty());
+        // lock incl (%rdi); dec %ecx; jne 0
+        assert!(found(&[0xf0, 0xff, 0x07, 0xff, 0xc9, 0x75, 0xf9]).is_empty());
+        // mov (%rdi),%eax; test %eax,%eax; jne 0; lock cmpxchg %edx,(%rdi); jne 0: a lock that is looked at first
+        let lock = [0x8b, 0x07, 0x85, 0xc0, 0x75, 0xfa, 0xf0, 0x0f, 0xb1, 0x17, 0x75, 0xf4];
+        assert_eq!(found(&lock), vec![0_u64..6, 0..12]);
     }
 
     /// Planted fault: arithmetic is not asked for (`carries` of none).
@@ -218,8 +239,8 @@ mod tests {
     fn a_loop_around_a_wait_and_work_is_work() {
         // 0: pause; 2: mov (%rdi),%eax; 4: test %eax,%eax; 6: jne 0; 8: imul %rdx,%rsi; c: dec %ecx; e: jne 8; 10: jmp 0
         let code = [
-            0xf3, 0x90, 0x8b, 0x07, 0x85, 0xc0, 0x75, 0xf8, 0x48, 0x0f, 0xaf, 0xf2, 0xff, 0xc9, 0x75, 0xf8, 0xeb,
-            0xee,
+            0xf3, 0x90, 0x8b, 0x07, 0x85, 0xc0, 0x75, 0xf8, 0x48, 0x0f, 0xaf, 0xf2, 0xff, 0xc9, 0x75, 0xf8,
+            0xeb, 0xee,
         ];
         assert_eq!(found(&code), vec![0_u64..8]);
     }

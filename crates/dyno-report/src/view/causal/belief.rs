@@ -21,7 +21,9 @@ pub(super) fn section(record: &Causal) -> Option<Section> {
 fn cost(record: &Causal) -> Option<Fact> {
     let cost = &record.overhead;
     let attached = cost.interval_percent.map(|interval| match is_told(interval) {
-        true => format!("attached without delays: {} of a visit's time", effect(cost.attached_percent, interval)),
+        true => {
+            format!("attached without delays: {} of a visit's time", effect(cost.attached_percent, interval))
+        }
         false => "what being attached costs is less than the windows differ by".to_owned(),
     });
     let delayed = (cost.inserted_percent > 0.0)
@@ -95,7 +97,8 @@ fn wakes(seen: &Credibility) -> String {
     // Of what happens less than once a second there is nothing between two of them.
     let often = seen.run_between_wakes_us.filter(|_| seen.inner_wakes >= 1.0);
     let run = often.map(|us| format!(" · {} of work between them", latency(us)));
-    let between = seen.run_between_spins_us.map(|us| format!(", {} of work between two of them", latency(us)));
+    let between =
+        seen.run_between_spins_us.map(|us| format!(", {} of work between two of them", latency(us)));
     let spins = (seen.spinning_percent >= SPINNING_TOLD).then(|| {
         format!(
             " · {:.0} % of its samples wait in loops{}",

@@ -69,9 +69,12 @@ fn row(at: usize, site: &Site) -> Row {
         let half = (slope.interval[1] - slope.interval[0]).abs() / 2.0;
         (format!("{:.2} ±{half:.2}", slope.per_percent).replace('-', "−"), slope.per_percent)
     });
-    let saved = carrying
-        .filter(|point| tells(point.interval_percent, 1.0))
-        .map(|point| (format!("{} at {} %{}", effect_of(point), point.speedup_percent, mark(site, point)), point.effect_percent));
+    let saved = carrying.filter(|point| tells(point.interval_percent, 1.0)).map(|point| {
+        (
+            format!("{} at {} %{}", effect_of(point), point.speedup_percent, mark(site, point)),
+            point.effect_percent,
+        )
+    });
     let cells = vec![
         link(&site.name, anchor(at)),
         or_none(site.share_percent.map(|share| (format!("{share:.1}"), share))),
@@ -92,7 +95,8 @@ fn mark(site: &Site, point: &Point) -> &'static str {
 fn notes(site: &Site) -> Vec<String> {
     let carrying = site.carrying().map(|point| point.speedup_percent);
     let is_told = |point: &&Point| site.reason.contains(&format!("{} % faster saves", point.speedup_percent));
-    let others = site.points.iter().filter(|point| Some(point.speedup_percent) != carrying && !is_told(point));
+    let others =
+        site.points.iter().filter(|point| Some(point.speedup_percent) != carrying && !is_told(point));
     let others = others.filter(|point| tells(point.interval_percent, 1.0));
     let level = |point: &Point| {
         let doubt = if point.biased { " (biased: no verdict rests on it)" } else { "" };

@@ -38,6 +38,7 @@ pub(super) struct RawThread {
     pub(super) spun: u32,
     pub(super) spun_at_ns: u64,
     pub(super) before_ns: u64,
+    pub(super) late_ns: u64,
 }
 
 #[repr(C)]
@@ -65,7 +66,7 @@ pub(super) struct RawRanges {
     pub(super) to: [u64; RANGES_MAX],
 }
 
-const _: () = assert!(size_of::<RawThread>() == 104, "struct thread of causal.h");
+const _: () = assert!(size_of::<RawThread>() == 112, "struct thread of causal.h");
 const _: () = assert!(size_of::<RawPoint>() == 96, "struct point of causal.h");
 const _: () = assert!(size_of::<RawRanges>() == 8 + 16 * RANGES_MAX, "struct ranges of causal.h");
 const _: () = assert!(word::COUNT * 8 == 472, "struct control of causal.h");
@@ -94,4 +95,5 @@ pub(super) const EMPTY: RawThread = RawThread {
     spun: 0,
     spun_at_ns: 0,
     before_ns: 0,
+    late_ns: 0,
 };

@@ -96,7 +96,10 @@ fn remedy(site: &Site, budget_s: f64) -> Option<String> {
             .then(|| "--levels 10,25,50: a smaller level has shorter pauses".to_owned());
     }
     if seen.load_bound == Some(false) {
-        return Some("more load: more connections at once, or --participant with the PID of a client on this machine".to_owned());
+        return Some(
+            "more load: more connections at once, or --participant with the PID of a client on this machine"
+                .to_owned(),
+        );
     }
     // Reasons that time helps against say so.
     site.reason.contains("give it").then(|| format!("--for {:.0}s", (LONGER * budget_s).max(60.0)))
@@ -190,12 +193,21 @@ mod tests {
     fn what_to_try_is_what_helps_against_the_reason_or_nothing() {
         let site = |reason: &str| Site { reason: reason.into(), ..Site::default() };
         let told = |site: Site| remedy(&site, 44.0).unwrap_or_default();
-        let seen = |foreign_percent, load_bound| Credibility { foreign_percent, load_bound, ..Credibility::default() };
+        let seen = |foreign_percent, load_bound| Credibility {
+            foreign_percent,
+            load_bound,
+            ..Credibility::default()
+        };
         let biased = |speedup_percent| Point { speedup_percent, biased: true, ..Point::default() };
         assert_eq!(told(site("after 9 rounds ...: give it more time")), "--for 132s");
         assert_eq!(told(site("works off a backlog")), "");
-        assert!(told(Site { credibility: seen(31.0, None), ..site("give it") }).contains("nothing else runs"));
-        assert!(told(Site { credibility: seen(0.0, Some(false)), ..site("not load-bound") }).contains("more load"));
+        assert!(
+            told(Site { credibility: seen(31.0, None), ..site("give it") }).contains("nothing else runs")
+        );
+        assert!(
+            told(Site { credibility: seen(0.0, Some(false)), ..site("not load-bound") })
+                .contains("more load")
+        );
         let points = |least| Site { points: vec![biased(least), biased(50)], ..site("threads hand on") };
         assert!(told(points(25)).contains("--levels 10,25,50"));
         assert_eq!(told(points(10)), "");

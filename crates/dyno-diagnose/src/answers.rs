@@ -146,7 +146,7 @@ fn answered(serving: &Serving) -> f64 {
 }
 
 /// Of its connections, those that wait for an answer, on average.
-fn awaiting(one: &Asked) -> f64 {
+pub(super) fn awaiting(one: &Asked) -> f64 {
     one.connections * one.looks_awaiting as f64 / one.looks.max(1) as f64
 }
 

@@ -70,10 +70,19 @@ pub(super) fn user_hot_spot(facts: &Facts<'_>) -> Outcome {
     }
 }
 
+/// Threads that run for so much of the time work beside the busiest: more of them than CPUs take turns.
+const BESIDE_MIN: f64 = 0.40;
+
 /// Whether several threads do nothing but run one function: its work is shared out already, and may be what the program is for.
 fn is_shared_out(facts: &Facts<'_>, on: &super::facts::OnCpu<'_>) -> bool {
     let busy = facts.seen.threads.iter().filter(|thread| facts.runs(thread) >= BUSY_MIN).count();
-    busy > 1 && on.top_function().is_some_and(|(_, share)| share >= ONE_FUNCTION_MIN)
+    if busy > 1 && on.top_function().is_some_and(|(_, share)| share >= ONE_FUNCTION_MIN) {
+        return true;
+    }
+    let beside = facts.seen.threads.iter().filter(|thread| facts.runs(thread) >= BESIDE_MIN);
+    let places = beside.filter_map(|thread| on.top_function_of(thread.tid));
+    let all: Vec<String> = places.filter(|top| top.share >= ONE_FUNCTION_MIN).map(|top| top.place).collect();
+    all.iter().enumerate().any(|(at, place)| all[..at].contains(place))
 }
 
 /// One function of the program is all that a thread does which runs all the time.
@@ -189,7 +198,12 @@ pub(super) fn allocation_churn(facts: &Facts<'_>) -> Outcome {
     .at(by.first().map(|place| place.0.clone()))
     .specimen("allocation-churn");
     let nothing_else = churn >= NOTHING_ELSE && on.share_with(names::COLLECTORS) < COLLECTED_MIN * churn;
-    if nothing_else { Outcome::Noted(draft) } else { Outcome::Found(draft) }
+    // Each row that is read takes memory.
+    if nothing_else || scans::whole_tables(facts).is_some() {
+        Outcome::Noted(draft)
+    } else {
+        Outcome::Found(draft)
+    }
 }
 
 /// Of what memory takes, that part in which a collection was asked for from which on it is what is told.
@@ -262,6 +276,10 @@ pub(super) fn copying(facts: &Facts<'_>) -> Outcome {
 /// printf, iostream, to_string take the CPU.
 pub(super) fn formatting(facts: &Facts<'_>) -> Outcome {
     let Some(on) = &facts.on else { return facts.no_profile() };
+    let traced = on.share_with(names::TRACES);
+    if traced >= WORK_SHARE_MIN {
+        return Outcome::Found(trace_draft(on, traced));
+    }
     let share = on.share(&[Cost::Format]);
     if share < WORK_SHARE_MIN && on.lacks_names() {
         return Outcome::Unseen(NO_NAMES);
@@ -285,6 +303,17 @@ pub(super) fn formatting(facts: &Facts<'_>) -> Outcome {
             .at(by.first().map(|place| place.0.clone()))
             .specimen("formatting"),
     )
+}
+
+/// Who called whom is found out and named, for a line of a log or for an exception.
+fn trace_draft(on: &super::facts::OnCpu<'_>, share: f64) -> Draft {
+    let functions = on.seen_of(names::TRACES).into_iter().take(4).collect::<Vec<_>>().join(", ");
+    let summary = format!("{} of the CPU finds out from where it was called (stack traces)", percent(share));
+    Draft::new(Class::Formatting, share, summary)
+        .sure(sureness(share))
+        .fact(format!("in {functions}"), share, "share")
+        .next("log lines without the caller's class, method and line (Logback %C %M %L, log4j2 includeLocation, Go's Lshortfile); exceptions that happen all the time: an ordinary return, or one without a trace")
+        .at(on.place_with(names::TRACES))
 }
 
 /// Of what makes text or bytes, the part in which objects become bytes from which on this is what is told.
@@ -327,6 +356,14 @@ mod tests {
         let shared = Scene::new(&[9.9, 9.8]).on("main;digest", 99).on("main;other", 1);
         assert_eq!(shared.classes(), []);
         assert!(shared.diagnosed().notes.iter().any(|note| note.class == Class::UserHotSpot));
+        // Of three that take turns on two CPUs as well. Planted fault: only a function that takes nearly all of the CPU.
+        let mut turns = Scene::new(&[9.9, 8.0, 1.5]).on("main;digest", 90);
+        for (thread, weight) in [(1, 80), (2, 30)] {
+            turns = turns.on(if thread == 1 { "main;digest" } else { "main;make" }, weight);
+            turns.seen.on_cpu.as_mut().unwrap().stacks.last_mut().unwrap().thread = thread;
+        }
+        assert_eq!(turns.classes(), []);
+        assert!(turns.diagnosed().notes.iter().any(|note| note.class == Class::UserHotSpot));
         let interpreter = Scene::new(&[9.9]).on("main;_PyEval_EvalFrameDefault", 99);
         assert_eq!(interpreter.classes(), []);
         let nameless = Scene::new(&[9.9]).on("main;0x4140", 100);
@@ -377,6 +414,19 @@ mod tests {
         assert!(class == Class::Formatting && summary.contains("objects of bytes"), "{summary}");
         assert!(said(5, 30).unwrap().1.contains("formatting machinery"));
         assert_eq!(said(24, 0), None);
+    }
+
+    /// A line of a log with its caller's method and line. Planted fault: no such function is known.
+    #[test]
+    fn who_finds_out_from_where_it_was_called_is_told() {
+        let traced = "T.main;Logger.log;java.lang.Throwable.getOurStackTrace;JVM_InitStackTraceElementArray;StringTable::intern()";
+        let said = |share: u64| {
+            let scene = Scene::new(&[9.0, 9.0]).on(traced, share).on("main;work", 100 - share).diagnosed();
+            scene.findings.into_iter().next().map(|one| (one.class, one.summary))
+        };
+        let (class, summary) = said(60).unwrap();
+        assert!(class == Class::Formatting && summary.contains("stack traces"), "{summary}");
+        assert_eq!(said(20), None);
     }
 
     /// A heap that is too small. Planted faults: collectors that take nine tenths are all that the program does; a thread that waits

@@ -25,6 +25,9 @@ const WAITS_MIN: u64 = 8;
 /// Frames of a wait that make its place: beyond them the same lock is reached on many ways.
 const PLACE_FRAMES: usize = 8;
 
+/// Of Java's, those beyond the functions in which all of them park.
+const CALLER_FRAMES: usize = 2;
+
 /// All places at which waits are turns.
 #[derive(Default)]
 pub(super) struct Equals {
@@ -146,10 +149,20 @@ fn keys(profile: &Profile, stack: &Stack) -> Vec<String> {
     word.into_iter().chain(way(&leaf_first(profile, stack))).collect()
 }
 
-/// The innermost functions; a single one is no way.
+/// The innermost functions; a single one is no way. Java's threads park in the same few functions wherever they are: what called these
+/// is their place, and where that is interpreted it has no name.
 fn way(frames: &[&Frame]) -> Option<String> {
-    let way: Vec<&str> = user(frames).take(PLACE_FRAMES).map(|frame| frame.name.as_str()).collect();
-    (way.len() >= 2).then(|| way.join(";"))
+    let names: Vec<&str> = user(frames).map(|frame| frame.name.as_str()).collect();
+    let java = names.iter().rposition(|name| names::is(name, names::PARKED));
+    let Some(beyond) =
+        java.map(|at| at + 1).filter(|_| names.iter().any(|name| names::is(name, names::PARK)))
+    else {
+        return (names.len() >= 2).then(|| names[..names.len().min(PLACE_FRAMES)].join(";"));
+    };
+    let own = names[beyond..].iter().take_while(|name| !names::is(name, names::ENTERS_JAVA));
+    let mut own = own.filter(|name| **name != names::INTERPRETED).take(CALLER_FRAMES).peekable();
+    own.peek()?;
+    Some(own.copied().collect::<Vec<&str>>().join(";"))
 }
 
 fn user<'f>(frames: &'f [&'f Frame]) -> impl Iterator<Item = &'f &'f Frame> {
@@ -186,6 +199,23 @@ mod tests {
         let turns = parked(PARK, |tid| tid % 4 + 1, UNPARK, 7.5);
         assert_eq!(turns.first(), Some(Class::LockContention));
         assert_eq!(parked(PARK, |_| 5, UNPARK, 7.5).classes(), []);
+    }
+
+    /// A pool's idle threads beside a lock, all of them named: the same eight functions are innermost. Planted faults: these are the
+    /// place (`CALLER_FRAMES` of 0); what is interpreted is one place.
+    #[test]
+    fn where_javas_threads_park_is_what_called_the_parking() {
+        let park = |callers: &str| {
+            format!(
+                "StubRoutines (1);{callers};jdk.internal.misc.Unsafe.park;Unsafe_Park;Parker::park(bool, long);___pthread_cond_wait;__pthread_cond_wait_common;__futex_abstimed_wait_common;futex_wait_[k]"
+            )
+        };
+        let by = "run;Unsafe_Unpark;pthread_cond_signal;futex_wake_[k]";
+        let told = |callers: &str| parked(&park(callers), |tid| tid % 4 + 1, by, 7.5).first();
+        let lock = "java.util.concurrent.locks.ReentrantLock.lock;java.util.concurrent.locks.AbstractQueuedSynchronizer.acquire";
+        assert_eq!(told(lock), Some(Class::LockContention));
+        assert_eq!(told("Interpreter;Interpreter;Interpreter"), None);
+        assert_eq!(told(&format!("{lock};Interpreter")), Some(Class::LockContention));
     }
 
     /// Each of Ruby's threads waits for the interpreter at a word of its own, and is woken by one of the others: of any two

@@ -320,7 +320,11 @@ fn threads_wait(facts: &Facts<'_>, busiest: &ThreadCost) -> Option<String> {
         if !matches!(class, WaitClass::Lock | WaitClass::Network) {
             continue;
         }
-        let tid = profile.threads[stack.thread as usize].tid;
+        let thread = &profile.threads[stack.thread as usize];
+        if names::is(&thread.name, names::KEEPERS) {
+            continue;
+        }
+        let tid = thread.tid;
         let run = off.threads.get(&tid).map_or(0, |time| time.run) as f64;
         let waker = stack.waker.and_then(|at| profile.wakers.get(at as usize));
         let is_by_it = waker.is_some_and(|waker| waker.tid == busiest.tid);
@@ -556,8 +560,10 @@ mod tests {
         assert_eq!(in_line.classes(), [Class::SingleThreadLimit]);
         // Planted fault: a helper that hardly runs waits for work as well (`OTHERS_WORK_MIN` of 0).
         let waiting =
-            |each: f64| {
+            |each: f64, name: &str| {
                 let mut scene = Scene::new(&[9.9, each, each]).on("main;work", 100);
+                let threads = &mut scene.seen.off_cpu.as_mut().unwrap().threads;
+                threads[1..].iter_mut().for_each(|thread| thread.name = name.to_owned());
                 for tid in [2, 3] {
                     scene = scene
                         .off(tid, WaitClass::Lock, "run;pthread_cond_wait;futex_wait_[k]", 9.5)
@@ -565,8 +571,10 @@ mod tests {
                 }
                 scene.classes()
             };
-        assert_eq!(waiting(0.1), [Class::SingleThreadLimit]);
-        assert_eq!(waiting(0.02), []);
+        assert_eq!(waiting(0.1, "t"), [Class::SingleThreadLimit]);
+        assert_eq!(waiting(0.02, "t"), []);
+        // Planted fault: a virtual machine's compiler waits for the program.
+        assert_eq!(waiting(0.1, "C2 CompilerThre"), []);
         let two = Scene::new(&[9.9, 9.9]).on("main;work", 100).load(busy_load());
         assert_eq!(two.classes(), []);
     }

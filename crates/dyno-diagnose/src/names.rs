@@ -90,6 +90,8 @@ pub(super) const ALLOCATOR: &[&str] = &[
     "checked_request2size",
     "operator new*",
     "operator delete*",
+    "zend_array_destroy",
+    "java.util.ArrayList.grow*",
     "je_*",
     "_rjem_*",
     "libjemalloc*!0x*",
@@ -359,6 +361,31 @@ pub(super) const PICKLES: &[&str] = &[
     "encoding/gob.*",
 ];
 
+/// A run-time finds out who called whom, and names it.
+pub(super) const TRACES: &[&str] = &[
+    "java.lang.Throwable.getOurStackTrace*",
+    "java.lang.Throwable.fillInStackTrace*",
+    "java.lang.StackTraceElement.*",
+    "java.lang.StackStreamFactory*",
+    "JVM_FillInStackTrace",
+    "JVM_InitStackTraceElement*",
+    "JVM_CallStackWalk",
+    "java_lang_Throwable::fill_in_stack_trace*",
+    "java_lang_Throwable::get_stack_trace_elements*",
+    "runtime.Callers*",
+    "runtime.Caller",
+    "runtime.(*Frames).Next",
+    "runtime/debug.Stack",
+    "v8::internal::Isolate::CaptureAndSetErrorStack*",
+    "v8::internal::Isolate::CaptureSimpleStackTrace*",
+    "v8::internal::ErrorUtils::*",
+    "rb_ec_partial_backtrace_object*",
+    "rb_ec_backtrace*",
+    "rb_vm_backtrace*",
+    "zend_fetch_debug_backtrace",
+    "std::backtrace::*",
+];
+
 /// Takes bytes that were made, and does with them what it is for.
 pub(super) const WRITER: &[&str] = &[
     "*).Write",
@@ -399,6 +426,8 @@ pub(super) const COPY: &[&str] = &[
     "runtime.memmove",
     "runtime.copystack",
     "runtime.slicecopy",
+    "zend_array_dup",
+    "zend_hash_copy",
 ];
 
 /// Bytes are compared, or one is looked for among them, in the C library: what for, its caller knows.
@@ -632,6 +661,10 @@ pub(super) const TOGETHER: &[&str] = &[
 pub(super) const SIGNAL: &[&str] =
     &["kill", "__GI_kill", "__kill", "tgkill", "__GI_tgkill", "pthread_kill*", "__pthread_kill*"];
 
+/// The kernel's clock ends a wait.
+pub(super) const CLOCK: &[&str] =
+    &["hrtimer_wakeup", "hrtimer_interrupt", "process_timeout", "call_timer_fn"];
+
 /// The kernel's side of giving bytes to another process.
 pub(super) const SENDS: &[&str] = &[
     "unix_stream_sendmsg",
@@ -686,6 +719,17 @@ pub(super) const CALLS_INTERPRETER_LOCK: &[&str] = &[
 
 /// Where Java's threads wait for each other, with a limit or without one.
 pub(super) const PARK: &[&str] = &["Unsafe_Park"];
+
+/// The functions of Java by which all of them come there; and what stands between Java's code and the machine's.
+pub(super) const PARKED: &[&str] = &[
+    "Unsafe_Park",
+    "jdk.internal.misc.Unsafe.park*",
+    "sun.misc.Unsafe.park*",
+    "java.util.concurrent.locks.LockSupport.park*",
+];
+pub(super) const ENTERS_JAVA: &[&str] = &["StubRoutines*", "JavaCalls::*", "call_stub"];
+/// How a map of such code calls what it interprets: all of it alike.
+pub(super) const INTERPRETED: &str = "Interpreter";
 
 /// The run-time's side of locks of Java and Ruby: between a program's own code and the C library.
 pub(super) const VIRTUAL_MACHINE: &[&str] = &[

@@ -19,6 +19,9 @@ const OF_THREAD_MIN: f64 = 0.90;
 /// which the whole program is.
 const CALLERS_MIN: usize = 2;
 
+/// The same where the C library is called: nobody's whole program is in it.
+const CALLERS_OF_C_MIN: usize = 1;
+
 /// Functions in which nine tenths of the call's time is spent, at most: a search does one small thing over and over (7 to 9 of them in a
 /// list of Python's and in a table of SQLite's), while a program that does its work through a library is spread over it (60 to 98).
 const LEAVES_MAX: usize = 16;
@@ -98,10 +101,11 @@ fn is_call(profile: &Profile, frames: &[&Frame], depth: usize) -> bool {
     let mut outer = frames.iter().rev().filter(|one| one.origin == Origin::User);
     let begins = outer.next().is_some_and(|one| !is_in_library(profile, one))
         && outer.next().is_some_and(|one| is_in_library(profile, one));
+    let callers = if is_in_c(profile, frame) { CALLERS_OF_C_MIN } else { CALLERS_MIN };
     below.iter().all(|one| one.origin == Origin::User)
         && (is_of_interpreter
             || below.iter().all(|one| is_in_library(profile, one))
-                && above().filter(in_program).count() >= CALLERS_MIN + usize::from(begins))
+                && above().filter(in_program).count() >= callers + usize::from(begins))
 }
 
 /// The loop of an interpreter of programs. SQLite's runs a statement, which is what is called.
@@ -112,6 +116,13 @@ fn is_interpreter(frame: &Frame) -> bool {
 /// What other rules tell of.
 fn is_told_otherwise(name: &str) -> bool {
     names::TOLD_BY_OTHERS.iter().any(|table| names::is(name, table))
+}
+
+/// Whether it lies in the C library.
+fn is_in_c(profile: &Profile, frame: &Frame) -> bool {
+    let module = frame.module.and_then(|at| profile.modules.get(at as usize));
+    let file = module.and_then(|module| module.path.rsplit('/').next()).unwrap_or_default();
+    file.starts_with("libc.so") || file.starts_with("libc-") || file.starts_with("ld-musl")
 }
 
 /// Whether it lies in a shared library; code that is made at run time lies in no file.
@@ -125,23 +136,27 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::Class;
-    use dyno_record::profile::{Frame, Origin, Stack};
+    use dyno_record::profile::{Frame, Module, Origin, Stack};
 
     use crate::scene::{S, Scene};
 
-    /// A thread that runs for so long, with stacks from the root; `lib:` marks what lies in a library, the weights are percents.
+    /// A thread that runs for so long, with stacks from the root; `lib:` marks what lies in a library, `c:` in C's, the weights are percents.
     fn calls(run_s: f64, stacks: &[(&str, u64)]) -> Scene {
         let mut scene = Scene::new(&[run_s]);
         let profile = scene.seen.on_cpu.as_mut().unwrap();
+        profile.modules.push(Module { path: "/usr/lib/libx.so.3".to_owned(), ..Module::default() });
+        let other = profile.modules.len() as u32 - 1;
         for (folded, weight) in stacks {
             let mut frames = Vec::new();
             for name in folded.split(';') {
-                let library = name.strip_prefix("lib:");
-                let module = match name {
-                    jit if jit.starts_with("jit") => None,
-                    _ => Some(u32::from(library.is_some())),
+                let parts = name.split_once(':').unwrap_or(("", name));
+                let module = match parts {
+                    (_, jit) if jit.starts_with("jit") => None,
+                    ("c", _) => Some(1),
+                    ("lib", _) => Some(other),
+                    _ => Some(0),
                 };
-                let name = library.unwrap_or(name).to_owned();
+                let name = parts.1.to_owned();
                 profile.frames.push(Frame { name, module, origin: Origin::User, ..Frame::default() });
                 frames.push(profile.frames.len() as u32 - 1);
             }
@@ -173,7 +188,7 @@ mod tests {
             ("main;0x10;lib:sqlite3_step;lib:0x30", 39),
             ("main;0x10", 1),
         ];
-        assert!(told(9.9, &scan).unwrap().starts_with("sqlite3_step (libc.so.6)"));
+        assert!(told(9.9, &scan).unwrap().starts_with("sqlite3_step (libx.so.3)"));
         assert_eq!(told(5.0, &scan), None, "it waits for something as well");
     }
 
@@ -207,6 +222,11 @@ mod tests {
         );
         assert_eq!(parts("main;_PyEval_EvalFrameDefault;map_next", "_PyEval_EvalFrameDefault"), None);
         assert!(parts("main;serve;lib:strcoll", "lib:0x40").is_some());
+        // `main`, into which all else was folded, calls `getenv`. Planted fault: C's library may hold a program as any other may.
+        let searches = "_start;c:__libc_start_main;main;c:getenv";
+        let [search, plt] = [format!("{searches};c:strncmp"), format!("{searches};c:0x26000")];
+        let both = [(search.as_str(), 76), (searches, 14), (plt.as_str(), 10)];
+        assert!(told(9.9, &both).is_some());
     }
 
     /// `executemany` with a thousand rows. Planted fault: however many functions it is spread over (`LEAVES_MAX` of 1,000).

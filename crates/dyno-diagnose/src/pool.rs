@@ -92,6 +92,9 @@ fn of_sleepers(facts: &Facts<'_>, spare: f64) -> Outcome {
         return Outcome::Noted(draft);
     }
     if sleepers < SLEEPERS_MIN || sleepers * 2 < workers {
+        if let Some(draft) = behind::all_wait_for_the_clock(facts, off, spare) {
+            return Outcome::Found(draft);
+        }
         if let Some(draft) = nobody_accepts(facts, off, spare) {
             return Outcome::Found(draft);
         }

@@ -32,7 +32,7 @@ const INDEX: &str = "an index for what is asked for, or a question that can use 
      type, no function around the column): EXPLAIN says which tables are read whole. Where all rows are meant, keep what was \
      computed of them, or leave it so";
 
-const ENGINES: [Engine; 7] = [
+const ENGINES: [Engine; 8] = [
     // PostgreSQL. Before 18 one function serves all scans; copies and the making of an index do not go through it.
     Engine {
         reads: &["ExecScan", "ExecSeqScan*", "SeqNext"],
@@ -82,6 +82,19 @@ const ENGINES: [Engine; 7] = [
         some: &["slap_send_search_entry", "send_ldap_search_entry*"],
         next: "an index for each attribute that is asked for (olcDbIndex uid eq), made for what is there already (slapindex), and a base \
                that holds less",
+    },
+    // Documents, by XPath.
+    Engine {
+        reads: &["xmlXPathCompiledEval*", "xmlXPathEval*"],
+        each: &[
+            "xmlXPathNext*",
+            "xmlXPathNodeSetAdd*",
+            "xmlXPathEqualValues",
+            "xmlStrEqual",
+            "xmlXPathCastNode*",
+        ],
+        some: &["xsltKeyFunction", "xmlHashLookup*"],
+        next: "a key for what is looked for (xsl:key and key(), a table of the nodes by it), or a way to it that does not begin with //",
     },
     // Tables of keys in a file: GDBM and TDB.
     Engine {
@@ -160,6 +173,10 @@ mod tests {
             ("main;serve;mdb_search;mdb_entry_decode", "main;serve;mdb_search;0x20"),
             ("main;serve;sqlite3VdbeExec;sqlite3BtreeNext", "main;serve;sqlite3VdbeExec"),
             ("main;serve;gdbm_nextkey", "main;serve;gdbm_nextkey"),
+            (
+                "main;serve;xmlXPathCompiledEval;0x40;xmlXPathNextDescendant",
+                "main;serve;xmlXPathCompiledEval;0x40",
+            ),
         ] {
             assert_eq!(server(&[(each, 20), (looks, 30)]), [Class::UserHotSpot], "{each}");
             assert_eq!(server(&[(each, 20), (looks, 28)]), [], "less than half: {each}");

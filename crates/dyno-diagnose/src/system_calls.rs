@@ -81,12 +81,32 @@ fn scans(facts: &Facts<'_>) -> Option<Draft> {
     })
 }
 
+/// The kernel's way through a folder.
+const LISTS: &[&str] = &["iterate_dir"];
+/// Of the CPU time.
+const LISTS_MIN: f64 = 0.5;
+
+/// Most of the CPU reads folders. Whoever looks for a file by its name need not; a backup must.
+fn lists(facts: &Facts<'_>) -> Option<Draft> {
+    let on = facts.on_both_sides()?;
+    let is_kernel = |frame: &&Frame| frame.origin == Origin::Kernel && names::is(&frame.name, LISTS);
+    let share = on.share_where(|frames| frames.iter().any(|frame| is_kernel(&frame)));
+    (share >= LISTS_MIN).then(|| {
+        let summary = format!("{} of the CPU reads the entries of folders", percent(share));
+        Draft::new(Class::SyscallHeavy, share, summary)
+            .sure(Confidence::Low)
+            .sign("whether all the entries are wanted, who asks for them knows")
+            .next("a file whose name is known: open or stat it by that; keep the list, and hear of changes (inotify); a folder for each thousand files")
+            .at(on.place_with(LISTS))
+    })
+}
+
 /// Many system calls for little work.
 pub(super) fn syscall_heavy(facts: &Facts<'_>) -> Outcome {
     let Some(kernel) = kernel_share(facts) else {
         return Outcome::Unseen("the share of CPU time in the kernel");
     };
-    if let Some(draft) = scans(facts) {
+    if let Some(draft) = scans(facts).or_else(|| lists(facts)) {
         return Outcome::Found(draft);
     }
     let calls = Calls::of(facts);
@@ -569,6 +589,18 @@ mod tests {
         assert_eq!(polls(30, 2_000, "tcp_poll"), [], "most of it is work");
         assert_eq!(polls(70, 40_000, "tcp_poll"), [], "16 µs each");
         assert_eq!(polls(70, 2_000, "schedule"), [], "they sleep");
+    }
+
+    /// A folder of thousands that is read for each file looked for. Planted fault: only many calls are heavy.
+    #[test]
+    fn folders_that_are_read_again_and_again_take_the_cpu() {
+        let lists = |hundredths: u64| {
+            let list =
+                "find;readdir;do_syscall_64_[k];__x64_sys_getdents64_[k];iterate_dir_[k];ext4_readdir_[k]";
+            calling(&[(list, hundredths), ("main;work", 100 - hundredths)], &[("getdents64", 50_000)])
+                .classes()
+        };
+        assert_eq!((lists(60), lists(40)), (vec![Class::SyscallHeavy], vec![]));
     }
 
     #[test]

@@ -38,6 +38,9 @@ pub(super) struct ThreadTime {
     /// Of `network`, what was spent in `poll` and its like, for one or the other, and how often.
     pub(super) polled: u64,
     pub(super) polls: u64,
+    /// Of `polled`, what the clock ended, and how often.
+    pub(super) timed: u64,
+    pub(super) timeouts: u64,
     /// Of `network`, what was spent waiting for a name server, and how often.
     pub(super) names: u64,
     pub(super) lookups: u64,
@@ -117,6 +120,8 @@ pub(super) struct OffCpu<'o> {
     pub(super) at_sockets: u64,
     /// Those for something to do, or for a word that it is done: at futexes, and at pipes.
     awaited: Waits,
+    /// How many waits of others each thread ended, of whatever kind.
+    ended: BTreeMap<u32, u64>,
     /// Others' share of the CPU time that was used.
     crowd: f64,
     /// Waits that equals end.
@@ -199,6 +204,7 @@ impl<'o> OffCpu<'o> {
             handed: BTreeMap::new(),
             at_sockets: 0,
             awaited: Waits::new(),
+            ended: BTreeMap::new(),
             crowd: crowd(seen),
             equals: if seen.goroutines.is_some() { Equals::default() } else { Equals::of(profile, &idle) },
             is_go: seen.goroutines.is_some(),
@@ -272,6 +278,12 @@ impl<'o> OffCpu<'o> {
         let at_lock = class == WaitClass::RunQueue && self.equals.is_place_of_turns(self.profile, stack);
         let for_pages = at_lock && is_address_space(&frames);
         let looks_again = class == WaitClass::Sleep && self.looks_again(&frames);
+        let by_clock = self.is_ended_in(stack, names::CLOCK);
+        if class != WaitClass::RunQueue
+            && let Some(waker) = self.waker(stack).filter(|waker| waker.tid != tid)
+        {
+            *self.ended.entry(waker.tid).or_default() += stack.samples;
+        }
         let time = self.threads.entry(tid).or_default();
         match class {
             // Woken for a lock and not there yet: had the lock been free, it would not have slept.
@@ -290,6 +302,9 @@ impl<'o> OffCpu<'o> {
                 time.answers += if call.is_some_and(|call| !is_event_call(call)) { ns } else { 0 };
                 if call.is_some_and(is_poll) {
                     (time.polled, time.polls) = (time.polled + ns, time.polls + stack.samples);
+                    if by_clock {
+                        (time.timed, time.timeouts) = (time.timed + ns, time.timeouts + stack.samples);
+                    }
                 }
                 if frames.iter().any(|frame| names::is(&frame.name, names::RESOLVER)) {
                     (time.names, time.lookups) = (time.names + ns, time.lookups + stack.samples);
@@ -542,6 +557,11 @@ impl<'o> OffCpu<'o> {
             }
         }
         ended
+    }
+
+    /// How many waits of others a thread ended.
+    pub(super) fn ended(&self, tid: u32) -> u64 {
+        self.ended.get(&tid).copied().unwrap_or_default()
     }
 
     /// CPU time of the threads of one process that meet at locks, that of the process where most is waited: those that wait there

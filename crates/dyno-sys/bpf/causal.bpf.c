@@ -361,40 +361,39 @@ INLINE struct thread *sampled(struct control *all, struct task_struct *task, u64
 INLINE int spins(struct control *all, struct thread *thread, struct place *place) {
     u64 greatest = all->inserted_ns, since_ns = thread->spun_at_ns;
     u64 more = greatest > since_ns ? greatest - since_ns : 0;
-    if (thread->role & TARGET && is_within(place->ip, LOOPS)) {
-        thread->before_ns = thread->spun == IN_LOOP ? more : 0;
-        thread->spun = IN_LOOP;
-        count(&all->of_spinners);
-        count(&all->spun);
-        thread->spun_at_ns = greatest;
-        if (thread->position_ns < greatest)
-            thread->position_ns = greatest;
-        return 1;
-    }
-    if (!thread->spun)
+    int is_in_loop = thread->role & TARGET && is_within(place->ip, LOOPS);
+    if (!is_in_loop && !thread->spun)
         return 0;
     count(&all->of_spinners);
-    if (thread->spun == IN_LOOP) {
-        count(&all->spins);
-        thread->spun = LEFT;
-        thread->spun_at_ns = greatest;
-        thread->late_ns = greatest > thread->position_ns ? greatest - thread->position_ns : 0;
-        return 1;
-    }
     if (thread->spun == LEFT) {
         thread->spun = OUT;
         /* Who is ahead of all has inserted itself what was inserted since. */
         u64 before = thread->before_ns, both = before + (thread->position_ns < greatest ? more : 0);
-        u64 debt = thread->late_ns;
-        /* In microseconds: the product of two times in nanoseconds may be too great. Hits of its own since then have hidden
-         * behind what it seemed to owe. */
-        insert(all, thread, both ? debt / 1000 * before / both * 1000 : debt / 2);
+        /* In microseconds: the product of two times in nanoseconds may be too great. Hits of its own have hidden since behind
+         * what it seemed to owe. */
+        insert(all, thread, both ? thread->late_ns / 1000 * before / both * 1000 : thread->late_ns / 2);
+        greatest = all->inserted_ns;
     }
-    return 0;
+    if (is_in_loop) {
+        count(&all->spun);
+        thread->before_ns = thread->spun == IN_LOOP ? more : 0;
+        if (thread->position_ns < greatest)
+            thread->position_ns = greatest;
+    } else if (thread->spun == IN_LOOP) {
+        count(&all->spins);
+        thread->late_ns = greatest > thread->position_ns ? greatest - thread->position_ns : 0;
+    } else {
+        return 0;
+    }
+    thread->spun = is_in_loop ? IN_LOOP : LEFT;
+    thread->spun_at_ns = greatest;
+    return 1;
 }
 
 /* Moves positions on when the sample is a hit; whether its thread has to pause. */
 INLINE int is_behind(void *context, struct control *all, struct thread *thread, struct place *place) {
+    /* Before its own hit: what it owes by then is told from that. */
+    int waits = spins(all, thread, place);
     if (thread->role & TARGET && !all->wait_kinds) {
         if (all->reach ? is_on_stack(context, place) : is_within(place->ip, SITE)) {
             count(&all->hits);
@@ -404,9 +403,7 @@ INLINE int is_behind(void *context, struct control *all, struct thread *thread, 
                 insert(all, thread, all->delay_ns);
         }
     }
-    if (spins(all, thread, place))
-        return thread->owed_ns != 0;
-    return all->inserted_ns > thread->position_ns || thread->owed_ns;
+    return thread->owed_ns || (!waits && all->inserted_ns > thread->position_ns);
 }
 
 static int pay_later(void *map, void *key, void *value) {

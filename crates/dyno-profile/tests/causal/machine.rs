@@ -428,6 +428,7 @@ impl Machine {
             self.seen.foreign += foreign;
             self.seen.queued_ns += foreign * self.period_ns;
         }
+        let waits = self.owes_nothing_yet(at);
         if let Treatment::SpeedUp { site, percent } = self.treatment {
             let here = self.site_of(at);
             if here == Some(site) {
@@ -452,7 +453,7 @@ impl Machine {
             }
             return;
         }
-        if self.owes_nothing_yet(at) {
+        if waits {
             return;
         }
         let debt = self.g - self.threads[at].l;
@@ -467,24 +468,28 @@ impl Machine {
 
     /// Who waits in a loop has waited for what was inserted meanwhile; of what came in while it left the loop a part.
     fn owes_nothing_yet(&mut self, at: usize) -> bool {
-        let (g, thread) = (self.g, &mut self.threads[at]);
-        let more = g.saturating_sub(thread.spun_g);
-        if thread.waits_in_loop {
-            thread.before = if thread.spun == Spun::InLoop { more } else { 0 };
-            (thread.spun, thread.spun_g, thread.l) = (Spun::InLoop, g, thread.l.max(g));
-        } else if thread.spun == Spun::InLoop {
-            (thread.spun, thread.spun_g, thread.late) = (Spun::Left, g, g.saturating_sub(thread.l));
-            self.seen.spins += u64::from(self.counting);
-        } else if thread.spun == Spun::Left {
+        let thread = &mut self.threads[at];
+        let more = self.g.saturating_sub(thread.spun_g);
+        if thread.spun == Spun::Left {
             // Who is ahead of all has inserted itself what came since.
-            let both = thread.before + if thread.l < g { more } else { 0 };
+            let both = thread.before + if thread.l < self.g { more } else { 0 };
             thread.l += (thread.late * thread.before).checked_div(both).unwrap_or(thread.late / 2);
             thread.spun = Spun::Out;
-            self.g = g.max(thread.l);
+            self.g = self.g.max(thread.l);
         }
+        let was_in_loop = thread.spun == Spun::InLoop;
+        if thread.waits_in_loop {
+            thread.before = if was_in_loop { more } else { 0 };
+            (thread.spun, thread.spun_g, thread.l) = (Spun::InLoop, self.g, thread.l.max(self.g));
+        } else if was_in_loop {
+            thread.late = self.g.saturating_sub(thread.l);
+            (thread.spun, thread.spun_g) = (Spun::Left, self.g);
+        }
+        let thread = &self.threads[at];
         if self.counting && thread.spun != Spun::Never {
             self.seen.of_spinners += 1;
             self.seen.spun += u64::from(thread.waits_in_loop);
+            self.seen.spins += u64::from(thread.spun == Spun::Left);
         }
         thread.waits_in_loop || thread.spun == Spun::Left
     }

@@ -226,9 +226,10 @@ fn unproved(case: &Case<'_>, point: &Point) -> Option<String> {
 /// Who it was that took windows, where others were there.
 fn lost_to_others(case: &Case<'_>) -> String {
     let percent = case.credibility.foreign_percent;
-    (percent >= OTHERS_PERCENT_NAMED)
-        .then(|| format!(", other processes using {percent:.0} % of the CPUs"))
-        .unwrap_or_default()
+    if percent < OTHERS_PERCENT_NAMED {
+        return String::new();
+    }
+    format!(", other processes using {percent:.0} % of the CPUs")
 }
 
 /// Said where others did less for each visit than they do without pauses, and nothing shows that they are waited for.

@@ -27,7 +27,7 @@ pub(super) fn waiting_loops(code: &[u8], at: u64) -> Vec<Range<u64>> {
     let all = decoded(code, at);
     let mut loops = loops(&all);
     if loops.is_empty() && (only_pauses(&all) || gives_way(&all)) {
-        return vec![at..at + code.len() as u64];
+        return std::iter::once(at..at + code.len() as u64).collect();
     }
     // The innermost first: one that holds another one which works does so too.
     loops.sort_by_key(|one| one.end - one.start);
@@ -254,6 +254,7 @@ mod tests {
         assert!(found(&[0xb8, 1, 0, 0, 0, 0xc3]).is_empty());
         // endbr64; mov $24,%eax; syscall; ret: it lets others run; and with $39 it asks for its number
         let call = |number| [0xf3, 0x0f, 0x1e, 0xfa, 0xb8, number, 0, 0, 0, 0x0f, 0x05, 0xc3];
-        assert_eq!((found(&call(24)), found(&call(39))), (vec![0_u64..12], Vec::new()));
+        assert_eq!(found(&call(24)), vec![0_u64..12]);
+        assert!(found(&call(39)).is_empty());
     }
 }

@@ -88,12 +88,12 @@ fn remedy(site: &Site, budget_s: f64) -> Option<String> {
     let seen = &site.credibility;
     let all_biased = !site.points.is_empty() && site.points.iter().all(|point| point.biased);
     let least = site.points.iter().map(|point| point.speedup_percent).min().unwrap_or(0);
-    if seen.foreign_percent >= OTHERS_PERCENT {
-        return Some("the same while nothing else runs here".to_owned());
-    }
     if all_biased {
         return (least > LEVEL_PERCENT_SMALL)
             .then(|| "--levels 10,25,50: a smaller level has shorter pauses".to_owned());
+    }
+    if seen.foreign_percent >= OTHERS_PERCENT {
+        return Some("the same while nothing else runs here".to_owned());
     }
     if seen.load_bound == Some(false) {
         return Some(

@@ -12,6 +12,10 @@ pub(super) fn is(name: &str, table: &[&str]) -> bool {
     if table.iter().any(|entry| fits(name, entry)) {
         return true;
     }
+    // The C library calls its own functions by names of its own, where its symbols are there.
+    if let Some(plain) = name.strip_prefix("__GI_") {
+        return table.iter().any(|entry| fits(plain, entry));
+    }
     // Rust writes a type's own function as `<path::Type>::function` or as `path::Type::function`.
     without_brackets(name).is_some_and(|name| table.iter().any(|entry| fits(&name, entry)))
 }
@@ -90,7 +94,6 @@ pub(super) const ALLOCATOR: &[&str] = &[
     "checked_request2size",
     "operator new*",
     "operator delete*",
-    "zend_array_destroy",
     "java.util.ArrayList.grow*",
     "je_*",
     "_rjem_*",

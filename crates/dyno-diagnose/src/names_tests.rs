@@ -11,6 +11,8 @@ fn names_are_found_with_what_linkers_hang_on_them() {
     }
     assert!(is("std::sys::sync::mutex::futex::Mutex::lock_contended", ACQUIRE));
     assert!(is("<u64 as core::fmt::Display>::fmt", FORMAT) && is("fmt.(*pp).doPrintf", FORMAT));
+    // Planted fault: the C library's own names of its functions are not taken off.
+    assert!(is("__GI_getpid", &["getpid"]) && is("__GI_getaddrinfo", &["getaddrinfo*"]));
     assert!(is("/usr/lib/x86_64-linux-gnu/libc.so.6", LIBRARIES));
 }
 

@@ -90,7 +90,7 @@ const LISTS_MIN: f64 = 0.5;
 fn lists(facts: &Facts<'_>) -> Option<Draft> {
     let on = facts.on_both_sides()?;
     let is_kernel = |frame: &&Frame| frame.origin == Origin::Kernel && names::is(&frame.name, LISTS);
-    let share = on.share_where(|frames| frames.iter().any(|frame| is_kernel(&frame)));
+    let share = on.share_where(|frames| frames.iter().any(&is_kernel));
     (share >= LISTS_MIN).then(|| {
         let summary = format!("{} of the CPU reads the entries of folders", percent(share));
         Draft::new(Class::SyscallHeavy, share, summary)

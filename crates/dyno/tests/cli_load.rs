@@ -9,7 +9,9 @@ use dyno_sys::clock;
 use dyno_sys::proc;
 use dyno_sys::signal::{self, Signal};
 use dyno_sys::socket::{self, Addr, ListenOptions};
+use std::collections::BTreeSet;
 use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -263,6 +265,14 @@ fn threads_are_left_where_the_scheduler_puts_them_unless_they_are_pinned() {
     assert_eq!(interrupted(child).code, Some(130));
 }
 
+/// The sockets that a process holds.
+fn sockets_of(child: &Child) -> BTreeSet<PathBuf> {
+    let all = std::fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap().flatten();
+    let links = all.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    links.filter(|link| link.to_string_lossy().starts_with("socket:")).collect()
+}
+
+/// Planted fault: a connection that the server's end broke is no error.
 #[test]
 fn a_server_that_dies_meanwhile_is_told_by_what_was_lost() {
     let folder = Folder::new("load-dead");
@@ -270,9 +280,13 @@ fn a_server_that_dies_meanwhile_is_told_by_what_was_lost() {
     let addr = server.addr();
     let child = endless(&["-t1", "-c2", "--json"], &server.url("/json"));
     wait_for_load(&log);
+    let before = sockets_of(&child);
+    assert!(!before.is_empty());
     // The worker dies with its supervisor.
     drop(server);
     wait_for("the end of the worker", || TcpStream::connect(addr).is_err());
+    // On a busy machine it gets a CPU some time after that.
+    wait_for("the load has given its connections up", || sockets_of(&child).is_disjoint(&before));
     let ended = interrupted(child);
     let value: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
     let lost: u64 =

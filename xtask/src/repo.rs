@@ -59,7 +59,7 @@ impl Repo {
         self.built(self.release_build(&["--package", "dyno", "--bin", "dyno"]), "dyno")
     }
 
-    /// The engine's demo alone, built for release: its requests are those of `dyno serve`, and it is built in a third of the time.
+    /// The engine's demo alone, built for release: its requests are those of `dyno serve`, and it is built with a fifth of the CPU time.
     pub(crate) fn release_demo(&self) -> Result<PathBuf, Trouble> {
         self.built(self.demo_build(), "examples/demo")
     }

@@ -2,7 +2,8 @@
 //!
 //! A stopwatch on a shared machine cannot see one percent; counts can, and they are the same tomorrow. The engine's example
 //! `demo`, which answers what `dyno serve` does by itself, runs under callgrind, answers N requests and then, started anew,
-//! 2N; the difference over N is the request's own cost. Every shape of [`crate::shapes`] is counted, so that no shape pays for another one's speed.
+//! 2N; the difference over N is the request's own cost. Every shape of [`crate::shapes`] is counted, so that no shape pays
+//! for another one's speed.
 //! `ci` and people call it; with `--write` it puts what it measured into the table.
 
 mod callgrind;

@@ -54,9 +54,7 @@ const ALL_MIN: f64 = 0.9;
 const OWED_MIN: f64 = 2.0;
 /// Of the requests that are held, those that wait for a CPU, a lock, a disk or another server, at most.
 const EXPLAINED_MAX: f64 = 0.3;
-/// Of the window, what such a thread sleeps by the clock; what it runs at least; and how often it sleeps.
-const ASLEEP_MIN: f64 = 0.75;
-const RUNS_MIN: f64 = 0.000_5;
+/// How often such a thread sleeps.
 const SLEEPS_MIN: u64 = 10;
 /// Waits of others that it ends for each of its sleeps, where it answers no client itself: a run-time's watchman ends few.
 const ENDS_MIN: f64 = 0.5;
@@ -82,8 +80,7 @@ pub(super) fn all_wait_for_the_clock(facts: &Facts<'_>, off: &OffCpu<'_>, spare:
     let is_one = |tid: u32, time: &ThreadTime| {
         let (ns, sleeps) = slept(time);
         let short = ns as f64 / 1e6 <= SLEEP_OF_WAIT_MAX * 2.0 * serving.owed_ms * sleeps as f64;
-        ns as f64 >= ASLEEP_MIN * off.window_ns
-            && time.run as f64 >= RUNS_MIN * off.window_ns
+        time.does_mostly(ns, off.window_ns)
             && (sleeps >= SLEEPS_MIN && short)
             && (sends(facts.seen, tid) || off.ended(tid) as f64 >= ENDS_MIN * sleeps as f64)
     };

@@ -80,8 +80,6 @@ pub(super) const ALLOCATOR: &[&str] = &[
     "__libc_free*",
     "__libc_calloc*",
     "__libc_realloc*",
-    "__GI___libc_malloc*",
-    "__GI___libc_free*",
     "_int_malloc",
     "_int_free*",
     "_int_realloc",
@@ -461,12 +459,6 @@ pub(super) const COMPARE: &[&str] = &[
     "__strlen*",
     "strnlen",
     "__strnlen*",
-    "__GI_memcmp",
-    "__GI_strcmp",
-    "__GI_strncmp",
-    "__GI_memchr",
-    "__GI_strchr",
-    "__GI_strlen",
 ];
 
 /// Where a program begins: all of it is in there.
@@ -484,10 +476,8 @@ pub(super) const STACK_GROWTH: &[&str] = &[
 /// A name server is asked.
 pub(super) const RESOLVER: &[&str] = &[
     "getaddrinfo",
-    "__GI_getaddrinfo",
     "gethostbyname*",
     "__res_context_send*",
-    "__GI___res_context_send",
     "__libc_res_nsend",
     "res_nsend",
     "__res_msend*",
@@ -501,7 +491,6 @@ pub(super) const LOOKS: &[&str] = &[
     "pthread_mutex_trylock",
     "__pthread_mutex_trylock",
     "___pthread_mutex_trylock",
-    "__GI___pthread_mutex_trylock",
     "pthread_spin_trylock",
     "sem_trywait",
     "*mpsc::Receiver<*>::try_recv",
@@ -536,9 +525,7 @@ pub(super) const ACQUIRE: &[&str] = &[
     "pthread_mutex_clocklock",
     "__pthread_mutex_lock*",
     "___pthread_mutex_lock*",
-    "__GI___pthread_mutex_lock*",
     "__lll_lock_wait*",
-    "__GI___lll_lock_wait*",
     "__lll_lock*",
     "pthread_rwlock_rdlock*",
     "pthread_rwlock_wrlock*",
@@ -569,9 +556,7 @@ pub(super) const RELEASE: &[&str] = &[
     "pthread_mutex_unlock",
     "__pthread_mutex_unlock*",
     "___pthread_mutex_unlock*",
-    "__GI___pthread_mutex_unlock*",
     "__lll_lock_wake*",
-    "__GI___lll_lock_wake*",
     "__lll_unlock*",
     "pthread_rwlock_unlock",
     "__pthread_rwlock_unlock",
@@ -661,8 +646,7 @@ pub(super) const TOGETHER: &[&str] = &[
 ];
 
 /// A process or thread is woken by a signal.
-pub(super) const SIGNAL: &[&str] =
-    &["kill", "__GI_kill", "__kill", "tgkill", "__GI_tgkill", "pthread_kill*", "__pthread_kill*"];
+pub(super) const SIGNAL: &[&str] = &["kill", "__kill", "tgkill", "pthread_kill*", "__pthread_kill*"];
 
 /// The kernel's clock ends a wait.
 pub(super) const CLOCK: &[&str] =
@@ -767,7 +751,6 @@ pub(super) const WRAPPERS: &[&str] = &[
     "__syscall*",
     "write",
     "__write*",
-    "__GI___write*",
     "pwrite*",
     "__libc_pwrite*",
     "writev",
@@ -784,7 +767,6 @@ pub(super) const WRAPPERS: &[&str] = &[
     "__libc_read*",
     "futex_*",
     "__futex*",
-    "__GI___futex*",
     "*futex::futex_wake*",
     "*futex::futex_wait*",
     "internal/runtime/syscall.*",

@@ -12,18 +12,14 @@ use super::draft::{Draft, Outcome, percent};
 use super::facts::Facts;
 use super::limits::{WAITING_SHARE_MIN, in_queue, pool_draft, unread, untaken};
 use super::names;
-use super::waits::{OffCpu, ThreadTime};
+use super::waits::{OffCpu, SLEEP_SHARE_MIN, ThreadTime};
 
 /// Of the CPU time, what the sleepers must use to be those who serve: others keep house beside them.
 const SERVE_SHARE_MIN: f64 = 0.75;
 /// CPU time that must be idle before a pool can be what holds the target back.
 const POOL_SPARE_MIN: f64 = 0.25;
-/// Share of their life that a pool's threads sleep: they take no part in the work otherwise.
-const SLEEP_SHARE_MIN: f64 = 0.75;
 /// Fewer sleepers than this are timers and helpers, no pool.
 const SLEEPERS_MIN: usize = 4;
-/// Share of a busy thread: one that runs less is a helper.
-const RUNS_MIN: f64 = 0.000_5;
 
 /// A pool of workers is full of sleepers.
 pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
@@ -71,7 +67,7 @@ fn of_sleepers(facts: &Facts<'_>, spare: f64) -> Outcome {
     let waiting = untaken(facts, WAITING_SHARE_MIN);
     let asleep = asleep(facts, off, waiting.is_some());
     let sleepers = asleep.len();
-    let workers = off.threads.values().filter(|time| time.run as f64 >= RUNS_MIN * off.window_ns).count();
+    let workers = off.threads.values().filter(|time| time.works(off.window_ns)).count();
     // Few threads may sleep for their own reasons, but not while somebody waits to be answered.
     let ran: u64 = asleep.iter().map(|(_, time)| time.run).sum();
     let serve = ran as f64 >= SERVE_SHARE_MIN * off.run_but_of_keepers() as f64;
@@ -209,7 +205,7 @@ fn asleep<'o>(facts: &Facts<'_>, off: &'o OffCpu<'_>, is_waited_for: bool) -> Ve
     let owed = is_waited_for && owe(facts, those(true).count());
     let asleep: Vec<_> = those(owed).collect();
     let slept = |time: &ThreadTime| time.sleep + time.answers + answers::polled_ns(time);
-    let polling: Vec<_> = times().filter(|(_, time)| is_most(slept(time), time, off.window_ns)).collect();
+    let polling: Vec<_> = times().filter(|(_, time)| time.does_mostly(slept(time), off.window_ns)).collect();
     let alone = asleep.is_empty() && !polling.is_empty();
     let those: Vec<&ThreadTime> = polling.iter().map(|(_, time)| *time).collect();
     let for_answers = alone && answers::are_waited_for(facts, off, &those, SERVE_SHARE_MIN);
@@ -218,7 +214,7 @@ fn asleep<'o>(facts: &Facts<'_>, off: &'o OffCpu<'_>, is_waited_for: bool) -> Ve
 
 /// Too few sleep for most of the time; how long they do says how near that is, where somebody waits for them.
 fn short_of_a_pool(off: &OffCpu<'_>, sleepers: usize, is_waited_for: bool) -> Outcome {
-    let works = |time: &&ThreadTime| time.run as f64 >= RUNS_MIN * off.window_ns;
+    let works = |time: &&ThreadTime| time.works(off.window_ns);
     let workers: Vec<&ThreadTime> = off.threads.values().filter(works).collect();
     let slept = workers.iter().map(|time| time.sleep + time.answers).sum::<u64>() as f64;
     let share = slept / off.window_ns / workers.len().max(1) as f64;
@@ -257,12 +253,7 @@ fn asked_for(facts: &Facts<'_>) -> Option<String> {
 /// for its own, could as well sleep.
 fn sleeps(time: &ThreadTime, window_ns: f64, is_waited_for: bool) -> bool {
     let answers = if is_waited_for { time.answers } else { 0 };
-    is_most(time.sleep + answers, time, window_ns)
-}
-
-/// Whether a thread that works does that for most of the time.
-fn is_most(ns: u64, time: &ThreadTime, window_ns: f64) -> bool {
-    ns as f64 >= SLEEP_SHARE_MIN * window_ns && time.run as f64 >= RUNS_MIN * window_ns
+    time.does_mostly(time.sleep + answers, window_ns)
 }
 
 /// Share of CPU time with a timer of Go in the stack from which sleeping is what the program does. Pools of sleepers have

@@ -52,6 +52,11 @@ pub(super) struct ThreadTime {
     pub(super) behind_all: u64,
 }
 
+/// Share of their life that a pool's threads sleep: they take no part in the work otherwise.
+pub(super) const SLEEP_SHARE_MIN: f64 = 0.75;
+/// Share of a busy thread: one that runs less is a helper.
+const RUNS_MIN: f64 = 0.000_5;
+
 /// A lock, by its address or by the place where it is taken.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lock {
@@ -782,6 +787,16 @@ impl<'o> OffCpu<'o> {
 }
 
 impl ThreadTime {
+    /// Whether it works at all.
+    pub(super) fn works(&self, window_ns: f64) -> bool {
+        self.run as f64 >= RUNS_MIN * window_ns
+    }
+
+    /// Whether a thread that works does that for most of the time.
+    pub(super) fn does_mostly(&self, ns: u64, window_ns: f64) -> bool {
+        ns as f64 >= SLEEP_SHARE_MIN * window_ns && self.works(window_ns)
+    }
+
     /// Time in which it worked or could have worked.
     pub(super) fn active(&self) -> u64 {
         self.run

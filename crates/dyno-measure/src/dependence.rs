@@ -11,6 +11,7 @@ use crate::estimate::{Estimate, PAIRS_MIN, calibrated, influences, mean};
 use crate::judge::Verdict;
 use crate::movement::Movement;
 use crate::normal::normal_quantile;
+use crate::stretches::Stretches;
 use crate::student::student;
 
 /// One-sided normal quantile from which a lag-1 correlation is taken for one: one in ten of independent series have it by
@@ -60,6 +61,8 @@ pub struct Told {
     pub tells: bool,
     /// Whether it is told because the lists are far apart beside all that they move by: then the interval is that movement.
     pub by_movement: bool,
+    /// Why nothing can be told, where a list changes its level by itself by as much as both differ.
+    pub stretches: Option<Stretches>,
 }
 
 impl Told {
@@ -73,6 +76,21 @@ impl Told {
             (true, true) if log_ratio.abs() <= half_width => Verdict::NoDifference,
             (true, true) if log_ratio < 0.0 => Verdict::Better,
             (true, true) => Verdict::Worse,
+        }
+    }
+
+    /// The same, which is taken back where a list has stretches at the other's level: asked for where something is told. `lists`:
+    /// their centres, and where between its own level (0) and the other's (1) each number lies.
+    fn unless_two_levels(self, lists: &[(&Centre, Vec<f64>)]) -> Self {
+        if self.verdict() == Verdict::NoDifference {
+            return self;
+        }
+        // Where an interval knows how neighbours resemble each other, near ones stray together. They do not leap.
+        let asked = lists.iter().filter(|(centre, places)| !centre.is_weighed || leaps(places));
+        let marked = asked.map(|(_, places)| places.iter().map(|place| *place > 0.5).collect());
+        match Stretches::of(marked.collect()) {
+            Some(stretches) => Self { tells: false, stretches: Some(stretches), ..self },
+            None => self,
         }
     }
 
@@ -93,6 +111,8 @@ struct Centre {
     freedom: Option<f64>,
     independent: (f64, f64),
     dependence: Option<Dependence>,
+    /// Whether the error is that of waves slow enough to hold the dependence.
+    is_weighed: bool,
 }
 
 /// ln of each number of a list.
@@ -116,7 +136,10 @@ pub fn series_paired(a: &[f64], b: &[f64], alpha: f64) -> Option<Told> {
         dependence: centre.dependence,
         tells: centre.freedom.is_some(),
         by_movement: false,
+        stretches: None,
     };
+    let places = ratios.iter().map(|ratio| 1.0 - ratio / centre.value).collect();
+    let told = told.unless_two_levels(&[(&centre, places)]);
     Some(told.or_by(Movement::of(&[&ratios], a.len() + b.len(), alpha)))
 }
 
@@ -145,8 +168,23 @@ pub fn series_unpaired(a: &[f64], b: &[f64], alpha: f64) -> Option<Told> {
         dependence: dependences.min_by(|a, b| a.effective.total_cmp(&b.effective)),
         tells,
         by_movement: false,
+        stretches: None,
     };
+    let places = |list: &[f64], own: &Centre, other: &Centre| {
+        list.iter().map(|value| (value - own.value) / (other.value - own.value)).collect()
+    };
+    let told = told
+        .unless_two_levels(&[(&a_is, places(&a_logs, &a_is, &b_is)), (&b_is, places(&b_logs, &b_is, &a_is))]);
     Some(told.or_by(Movement::of(&[&a_logs, &b_logs], a.len() + b.len(), alpha)))
+}
+
+/// Whether a list has two levels, its own (0) and the other one's (1), rather than all between and around: most numbers lie at
+/// one of them, and more at the other's than on the way to it.
+fn leaps(places: &[f64]) -> bool {
+    let count = |from: f64, to: f64| places.iter().filter(|place| (from..to).contains(*place)).count();
+    let [own, on_the_way, there] =
+        [(-0.25, 0.25), (0.25, 0.75), (0.75, 1.25)].map(|(from, to)| count(from, to));
+    2 * (own + there) > places.len() && there > on_the_way
 }
 
 /// Error and degrees of freedom of the difference of two means, each with its own. Without any spread there is nothing to widen.
@@ -170,8 +208,14 @@ pub fn series_level(values: &[f64], alpha: f64) -> Option<Known> {
 impl Centre {
     fn of(values: &[f64]) -> Self {
         let (value, error, freedom) = calibrated(values);
-        let of =
-            Centre { value, error, freedom: Some(freedom), independent: (error, freedom), dependence: None };
+        let of = Centre {
+            value,
+            error,
+            freedom: Some(freedom),
+            independent: (error, freedom),
+            dependence: None,
+            is_weighed: false,
+        };
         let Some(series) = Series::of(values) else {
             return Centre { error: 0.0, independent: (0.0, freedom), ..of };
         };
@@ -184,14 +228,21 @@ impl Centre {
             return Centre { freedom: None, dependence: Some(dependence), ..of };
         }
         // Chance may have made it, and may have hidden more of it.
-        let widened = if count < WAVES_MIN { UNSURE } else { 1.0 };
+        let is_weighed = count >= WAVES_MIN;
+        let widened = if is_weighed { 1.0 } else { UNSURE };
         let count = count.max(WAVES_MIN);
         let effective =
             dependence.effective.max((NUMBERS_PER_WAVE * WAVES_MIN as f64).min(values.len() as f64));
         let dependence = Some(Dependence { effective, ..dependence });
         let slow = (mean(&waves[..count]) / values.len() as f64).sqrt();
         // Dependence that pulls neighbours apart would narrow the interval: that is left to those who know it.
-        Centre { error: widened * slow.max(of.error), freedom: Some(count as f64), dependence, ..of }
+        Centre {
+            error: widened * slow.max(of.error),
+            freedom: Some(count as f64),
+            dependence,
+            is_weighed,
+            ..of
+        }
     }
 }
 
@@ -329,7 +380,8 @@ mod tests {
         });
         let found = found.count();
         println!("{found} of 400 found: 5.5 standard errors");
-        assert!(found >= 360, "{found}");
+        // One in fifty is lost to stretches that chance makes.
+        assert!(found >= 352, "{found}");
     }
 
     /// Planted fault: whatever is worth less than six independent numbers tells nothing (`is_sure` of every dependence): then 6 % of

@@ -20,6 +20,7 @@ pub mod series;
 pub mod shares;
 pub mod starts;
 pub mod stats;
+pub mod stretches;
 pub mod student;
 pub mod units;
 pub mod usl;

@@ -44,7 +44,7 @@ pub fn of_starts(a: &[&[f64]], b: &[&[f64]], order: Order, alpha: f64) -> Option
     let typical = compared(&level(|start| trimmed(&logs(start))), order, alpha);
     let numbers = a.iter().chain(b).map(|start| start.len()).sum();
     let lists = [a, b].map(|starts| starts.iter().flat_map(|start| logs(start)).collect::<Vec<_>>());
-    let told = Told { estimate: typical, dependence: None, tells: true, by_movement: false };
+    let told = Told { estimate: typical, dependence: None, tells: true, by_movement: false, stretches: None };
     let told = told.or_by(Movement::of(&[&lists[0], &lists[1]], numbers, alpha));
     let of_means = compared(&level(ln_of_mean), order, alpha);
     let means = Means { estimate: of_means, beyond: [0; 2], of: numbers, lean: false };

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use dyno_measure::dependence::{Dependence, Told, series_paired, series_unpaired};
 use dyno_measure::judge::{Estimate, PAIRS_MIN, Verdict};
 use dyno_measure::means::{Means, means_paired, means_unpaired};
+use dyno_measure::stretches::Stretches;
 use dyno_record::figure::Better;
 use dyno_record::judged::{self, NUMBERS_SCHEMA};
 use dyno_report::export::Subject;
@@ -130,6 +131,8 @@ struct Judged {
     tells: bool,
     /// Whether the interval is what both lists move by.
     by_movement: bool,
+    /// Where numbers at the other side's level stand together, which is why nothing can be told.
+    stretches: Option<Stretches>,
     /// Starts of A and of B, where these are what is compared.
     starts: Option<[usize; 2]>,
     alpha: f64,
@@ -139,7 +142,7 @@ impl Judged {
     /// Why nothing can be told.
     fn why_not(&self) -> Option<String> {
         match (self.tells, self.estimate.has_spread(), &self.means) {
-            (false, ..) => Some(ALL_ALIKE.to_owned()),
+            (false, ..) => Some(self.stretches.map_or(ALL_ALIKE.to_owned(), two_levels)),
             (true, false, _) if !self.by_movement => Some(NO_SPREAD.to_owned()),
             (true, _, Some(means)) if self.contradicts => Some(two_answers(means)),
             (true, ..) => None,
@@ -149,7 +152,7 @@ impl Judged {
     /// Typical numbers and means, which may be two answers. Where those tell a difference it stands, unless the means tell the
     /// opposite, or lie on the other side by more than one number; where they tell none and the means do, these are the answer.
     fn of(told: Told, means: Option<Means>, alpha: f64) -> Judged {
-        let Told { estimate, dependence, tells, by_movement } = told;
+        let Told { estimate, dependence, tells, by_movement, stretches } = told;
         let typical = told.verdict();
         let means = means.filter(|_| tells);
         let by_typical = Judged {
@@ -161,6 +164,7 @@ impl Judged {
             dependence,
             tells,
             by_movement,
+            stretches,
             starts: None,
             alpha,
         };
@@ -291,6 +295,15 @@ fn two_answers(means: &Means) -> String {
 const ALL_ALIKE: &str = "the numbers change too slowly: they are worth too few independent ones for any interval; measure A and B in \
      turns (A B B A …, line k beside line k), and if these are a few starts of a program, give more starts, each after a line \"# start\": \
      longer ones do not help";
+
+/// Why nothing can be told of numbers that change their level by themselves.
+fn two_levels(Stretches { numbers, of, stretches }: Stretches) -> String {
+    let together = if stretches == 1 { "together".to_owned() } else { format!("in {stretches} stretches") };
+    format!(
+        "{numbers} of {of} numbers lie nearer the other side's level, and stand {together}: the level changes by itself by as much as the \
+         sides differ; measure A and B in turns (A B B A …, line k beside line k), or give several starts a side, each after a line \"# start\""
+    )
+}
 
 /// Why nothing can be told of numbers that are all alike after trimming.
 const NO_SPREAD: &str = "after trimming all values are alike, and without a spread no difference can be told from noise; \
@@ -543,6 +556,31 @@ mod tests {
         let value: serde_json::Value = serde_json::to_value(record(&judged, &a, &b)).unwrap();
         assert!(value["interval_percent"].is_null() && value["lag_1"].as_f64() > Some(0.8), "{value}");
         assert_eq!(judged.verdict, Verdict::NoDifference);
+    }
+
+    /// Planted fault: the reason is that of numbers that change slowly (`ALL_ALIKE`).
+    #[test]
+    fn numbers_that_lie_at_the_other_sides_level_in_one_stretch_take_the_answer_away() {
+        let mut rng = Prng::new(6);
+        let mut near = |level: f64| level * (1.0 + 0.002 * rng.normal());
+        let a = list("a", (0..20).map(|_| near(100.0)).collect());
+        let levels = |at: usize| if at < 3 { 100.0 } else { 103.0 };
+        let b = list("b", (0..20).map(|at| near(levels(at))).collect());
+        for words in [&[][..], &["--unpaired"]] {
+            let args = args(words);
+            let judged = judge(&args, &a, &b).unwrap();
+            let text = sentence(&judged, &a, &b, &args);
+            let of = if words.is_empty() { "3 of 20" } else { "3 of 40" };
+            let wanted = format!("but {of} numbers lie nearer the other side's level, and stand together");
+            assert!(text.starts_with("cannot be told: b is ") && text.contains(&wanted), "{text}");
+            assert_eq!(judged.verdict, Verdict::NoDifference);
+        }
+        // The same numbers here and there are outliers.
+        let mut scattered = list("b", b.values);
+        scattered.values.swap(0, 7);
+        scattered.values.swap(2, 15);
+        let judged = judge(&args(&[]), &a, &scattered).unwrap();
+        assert_eq!((judged.verdict, judged.stretches), (Verdict::Worse, None));
     }
 
     #[test]

@@ -121,10 +121,19 @@ pub(crate) fn options(seed: u64, time_s: u64) -> Options {
 pub(crate) fn climbed(plan: &Plan, options: &Options, mut world: World) -> Climbed {
     plan.check().expect("a plan of these tests");
     let mut record = Climb::default();
-    let mut events = 0;
+    let (mut events, mut rounds_told) = (0, false);
     let outcome = climb(plan, options, &mut world, &mut record, &mut |event| {
         events += usize::from(matches!(event, Event::Rung(_)));
+        if let Event::Pair { stage, pair, of, left_ns, .. } = event {
+            assert!(
+                1 <= *pair && pair <= of && *left_ns <= options.time_ns,
+                "{stage}: {pair} of {of}, {left_ns} ns left"
+            );
+            rounds_told |= *stage == "total";
+        }
     });
+    // Planted fault: `report_rounds` says nothing.
+    assert!(rounds_told || record.total.is_none(), "seed {}: nothing told of the total", options.seed);
     assert_eq!(world.live(), 0, "seed {}: servers outlive the climb: {outcome:?}", options.seed);
     assert!(world.peak() <= 2 * options.instances.max(2), "{} live at once", world.peak());
     assert_eq!(outcome.is_err(), record.cut_short.is_some(), "seed {}: {outcome:?}", options.seed);

@@ -37,6 +37,21 @@ fn refused(bytes: &str, reject: Reject) {
     }
 }
 
+#[test]
+fn each_reason_of_a_refusal_has_words_of_its_own() {
+    let reasons = [
+        Reject::StatusLine,
+        Reject::Field,
+        Reject::ContentLength,
+        Reject::Coding,
+        Reject::LengthAndCoding,
+        Reject::HeadLong,
+        Reject::Interims,
+    ];
+    let words: std::collections::BTreeSet<String> = reasons.iter().map(ToString::to_string).collect();
+    assert!(words.len() == reasons.len() && words.iter().all(|words| words.contains(' ')), "{words:?}");
+}
+
 fn with_fields(fields: &str) -> String {
     format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n")
 }

@@ -258,7 +258,10 @@ fn table() {
             print(&format!("{weather:?}, starts {percent} %"), &rates);
         }
     }
-    let odd: [(&str, Vec<Does>); 5] = [
+    let odd: [(&str, Vec<Does>); 8] = [
+        ("two speeds, 3 %, 1 s", vec![Does::Leap(3.0, 1.0)]),
+        ("two speeds, 3 %, 5 s", vec![Does::Leap(3.0, 5.0)]),
+        ("two speeds, 3 %, 30 s", vec![Does::Leap(3.0, 30.0)]),
         ("ageing 5 % in ten seconds", vec![Does::Ageing(5.0)]),
         ("warm-up 20 %, 1.5 s", vec![Does::WarmUp(20.0, 1.5)]),
         ("each process wanders by 1 %", vec![Does::Wander(1.0)]),

@@ -80,6 +80,8 @@ pub(crate) enum Does {
     Spread(f64),
     /// Slow wandering of every process by itself, over some three seconds, percent.
     Wander(f64),
+    /// Every process by itself has two speeds, so many percent apart, and keeps each for so many seconds on the average.
+    Leap(f64, f64),
     /// Share of a CPU burnt all the time, load or not, percent.
     Background(f64),
     /// Share of blocks after which 60 ms of CPU are burnt that were left over, percent.
@@ -165,6 +167,8 @@ pub(crate) struct Arm {
     last_end_ns: Option<u64>,
     /// Where its own wandering stands, and since when.
     wandered: (f64, u64),
+    /// Half of what its two speeds differ by, log, and how long it keeps one, ns.
+    leap: (f64, f64),
     /// Its draw as a process.
     draw: f64,
     blocks: u64,
@@ -390,12 +394,17 @@ impl World {
             pulse_ns: f64::INFINITY,
             last_end_ns: None,
             wandered: (0.0, 0),
+            leap: (0.0, f64::INFINITY),
             draw: 0.0,
             blocks: 0,
             proofs: 0,
             dead: None,
         };
-        if self.effects.iter().any(|(_, does)| matches!(does, Does::Spread(_) | Does::Wander(_))) {
+        if self
+            .effects
+            .iter()
+            .any(|(_, does)| matches!(does, Does::Spread(_) | Does::Wander(_) | Does::Leap(..)))
+        {
             (arm.draw, arm.wandered) = (self.rng.normal(), (self.rng.normal(), self.now_ns));
         }
         self.resolve(&mut arm);
@@ -431,6 +440,7 @@ impl World {
                 Does::Pulse(seconds) => arm.pulse_ns = seconds * 1e9,
                 Does::Ground(_) => {}
                 Does::Wander(percent) => arm.wander = log_of_percent(*percent),
+                Does::Leap(percent, seconds) => arm.leap = (log_of_percent(*percent) / 2.0, seconds * 1e9),
                 Does::Ageing(percent) => arm.ageing += log_of_percent(*percent) / 1e10,
                 Does::WarmUp(percent, seconds) => arm.warm_up = (log_of_percent(*percent), seconds * 1e9),
                 Does::Rare(share, times) => arm.rare = (*share, *times),
@@ -561,8 +571,15 @@ impl Meter for World {
             let passed = (self.now_ns - arm.wandered.1) as f64 / 3e9;
             arm.wandered = (moved(arm.wandered.0, passed, &mut self.rng), self.now_ns);
         }
+        if arm.leap.0 > 0.0 {
+            let passed = (self.now_ns - arm.wandered.1) as f64 / arm.leap.1;
+            let stays = self.rng.unit() < f64::midpoint(1.0, (-2.0 * passed).exp());
+            let now = arm.wandered.0.signum();
+            arm.wandered = (if stays { now } else { -now }, self.now_ns);
+        }
         self.change_ground(&arm.setting);
-        let cost_ns = (self.cost_of_block(arm, slices) + arm.wander * arm.wandered.0).exp();
+        let own = (arm.wander + arm.leap.0) * arm.wandered.0;
+        let cost_ns = (self.cost_of_block(arm, slices) + own).exp();
         self.run += 1;
         self.last_arm = Some(arm.id);
         self.now_ns += block_ns;

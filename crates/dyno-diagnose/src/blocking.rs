@@ -11,8 +11,10 @@ use super::facts::{Cost, Facts};
 use super::hand_over;
 use super::kernel::met_in_kernel;
 use super::memory::TOGETHER_MIN;
+use super::one_sync;
 use super::spin;
 use super::waits::{Lock, LockKind, OffCpu};
+use super::whose_lock::INTERPRETERS_LOCK;
 
 /// A fifth of the threads' working time: below it, curing the wait brings less than a quarter more.
 const WAIT_SHARE_MIN: f64 = 0.20;
@@ -68,6 +70,9 @@ pub(super) fn sync_io(facts: &Facts<'_>) -> Outcome {
     let share = behind.map_or(by_threads, |at| at.share.max(by_threads));
     let direct = off.weighted_share(|time| time.disk + time.syncing);
     if share < WAIT_SHARE_MIN {
+        if let Some(draft) = one_sync::requests_behind(facts, off) {
+            return Outcome::Found(draft);
+        }
         let text = format!("{} of the working threads' time waits for a disk", percent(share));
         return Outcome::near(&[(share, WAIT_SHARE_MIN)], text);
     }
@@ -452,10 +457,15 @@ fn lock_draft(facts: &Facts<'_>, class: Class, kind: LockKind, waited: f64, spen
             "an allocator with caches of its own for each thread; free memory in the thread that took it";
         draft.next(text).rung("allocator").at(place).specimen("allocator-contention")
     } else {
-        let text = "hold the lock for less, split it, or give each thread its own part and join them rarely";
-        draft.next(text).at(place).specimen("global-lock")
+        let of_interpreter = top.is_some_and(|(name, _)| *name == INTERPRETERS_LOCK);
+        draft.next(if of_interpreter { ONE_AT_A_TIME } else { HOLD_LESS }).at(place).specimen("global-lock")
     }
 }
+
+const HOLD_LESS: &str =
+    "hold the lock for less, split it, or give each thread its own part and join them rarely";
+const ONE_AT_A_TIME: &str = "one thread at a time runs the interpreter: processes in place of threads (multiprocessing, more workers), or work that \
+                             gives the lock up while it is done (numpy, zlib, a C extension, Ruby's Ractor, a Python without a GIL)";
 
 fn lock_in_words(name: &str, lock: &Lock) -> String {
     let mean_us = lock.wait_ns as f64 / 1e3 / lock.waits.max(1) as f64;

@@ -113,6 +113,11 @@ pub(super) fn requests_in_channels(facts: &Facts<'_>, spare: f64, is_asked: bool
     Some(if is_line { Found::Limit(draft) } else { Found::Perhaps(draft) })
 }
 
+/// Goroutines that serve requests and wait in a channel, on average.
+pub(super) fn waiting(seen: &Goroutines) -> f64 {
+    Line::of(seen).waiting
+}
+
 impl<'o> Line<'o> {
     fn of(seen: &'o Goroutines) -> Line<'o> {
         let state = |name: &str| seen.states.get(name).copied().unwrap_or(0.0);

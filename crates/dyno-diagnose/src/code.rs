@@ -4,6 +4,8 @@
 //! one that strides over a table, one that goes from node to node, one that stores where another thread stores. x86-64
 //! only; other machines' code gives no loop, and rules say that they did not look.
 
+mod rows;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use dyno_record::observation::{HotSpot, Registers};
@@ -60,10 +62,6 @@ pub(super) enum Walk {
     /// Computed anew each time.
     Scattered,
 }
-
-/// An address in memory, and one of a heap of less than 32 GB as Java keeps it.
-const ADDRESS_BYTES: u64 = 8;
-const COMPRESSED_BYTES: u64 = 4;
 
 /// Of what was seen, of a thread's address or of a register, what must be the same for it to stay so; and how often it was seen.
 const UNMOVED_MIN: f64 = 0.9;
@@ -185,7 +183,7 @@ impl Loop {
             if register == Register::None || !self.is_written(register) {
                 Some(0)
             } else {
-                self.step(register)
+                self.step(register).or_else(|| self.step_of_copied(access.at, register))
             }
         };
         match (step(access.base), step(access.index)) {
@@ -239,6 +237,16 @@ impl Loop {
             step = Some(step.unwrap_or(0) + by);
         }
         step.filter(|by| *by != 0)
+    }
+
+    /// The same of what was copied into a register before the instruction at `at`: a counter of 32 bits as one of 64, say.
+    fn step_of_copied(&self, at: usize, register: Register) -> Option<i64> {
+        let copy = &self.instructions[self.writer_before(at, register)?];
+        let is_copy = matches!(copy.mnemonic(), Mnemonic::Mov | Mnemonic::Movsxd)
+            && copy.op0_kind() == OpKind::Register
+            && copy.op1_kind() == OpKind::Register;
+        let of = copy.op1_register().full_register();
+        is_copy.then(|| self.step(of)).flatten()
     }
 
     /// Whether the register's next value is read from memory at its last one, by moves alone: what its value was made of
@@ -313,28 +321,6 @@ impl Loop {
         let stores = self.accesses.iter().filter(|access| access.writes && !access.own);
         let unknown = stores.filter(|access| !self.is_still(access) && !self.is_known(access));
         unknown.map(|access| self.instructions[access.at].ip())
-    }
-
-    /// Of a table whose rows lie wherever their pointers say, the addresses seen where it takes one number of each row: the
-    /// pointers are read in their order, and the place in the row stays the same.
-    pub(super) fn reads_of_rows(&self, seen: &[Registers]) -> Vec<u64> {
-        self.addresses_read(seen, |access| self.is_of_a_row(access))
-    }
-
-    /// Whether it reads at an index that stays, from a row whose pointer was loaded from the next place in each turn.
-    fn is_of_a_row(&self, access: &Access) -> bool {
-        let stays = |register: Register| register != Register::None && !self.is_written(register);
-        let from_a_list = |register: Register, bytes_min: u64| {
-            let Some(before) = self.writer_before(access.at, register) else { return false };
-            let is_move = self.instructions[before].mnemonic() == Mnemonic::Mov;
-            let mut loads = self.accesses.iter().filter(|load| load.at == before && load.reads);
-            is_move
-                && loads
-                    .any(|load| load.bytes >= bytes_min && matches!(self.walk_of(load), Walk::Stride(1..)))
-        };
-        // A compiler may take either for the base; what is shorter than an address is an index then.
-        let swapped = || access.scale == 1 && stays(access.base) && from_a_list(access.index, ADDRESS_BYTES);
-        stays(access.index) && from_a_list(access.base, COMPRESSED_BYTES) || swapped()
     }
 
     /// Whether the registers of an access hold at the hot instruction, where the loop begins here, what they held or will
@@ -785,20 +771,6 @@ mod tests {
         assert_eq!(around(FIND).walk(), Walk::Chase);
         assert_eq!(around(WALK).walk(), Walk::Scattered);
         assert_eq!(around(WAIT).walk(), Walk::Still);
-    }
-
-    /// `sum += rows[i][j]`, `sum += objects[i]->value` and `sum += table[indices[i]]` in C. Planted faults: any place whose
-    /// pointer was loaded; an index for a pointer.
-    #[test]
-    fn one_number_of_each_row_is_told_from_objects_and_from_indices() {
-        let rows = |code: &str, offset: u64| -> Vec<u64> {
-            let mut by = seen(1, 0x1000);
-            (by.values[0], by.values[4]) = (0x10_0000, 0x40);
-            around((code, offset)).reads_of_rows(&[by])
-        };
-        assert_eq!(rows("488b074883c708f20f5804304839fa75ef", 0xc), [0x10_0040]);
-        assert!(rows("488b074883c708f20f5840084839d775ef", 0xc).is_empty());
-        assert!(rows("8b064883c604f20f5804c74839f275f0", 0xb).is_empty());
     }
 
     /// `mov (%rdi),%rax; addq $1,(%rax,%rsi,8); mov $5,%eax; sub $1,%edx; jne`. Planted fault: what the registers hold at the

@@ -309,7 +309,20 @@ impl<'o> OnCpu<'o> {
 
     /// Share of the time with a frame of this table in the stack.
     pub(super) fn share_with(&self, table: &[&str]) -> f64 {
-        self.share_where(|frames| frames.iter().any(|frame| names::is(&frame.name, table)))
+        // A function is in thousands of stacks: each is held against the table once.
+        let is_in: Vec<bool> =
+            self.profile.frames.iter().map(|frame| names::is(&frame.name, table)).collect();
+        let has = |stack: &&Stack| stack.frames.iter().any(|at| is_in[*at as usize]);
+        let stacks = self.profile.stacks.iter().filter(has);
+        stacks.map(|stack| stack.weight_ns).sum::<u64>() as f64 / self.total_ns
+    }
+
+    /// Share of the time with a frame of one table that was called, by way of others, by one of another.
+    pub(super) fn share_below(&self, callers: &[&str], table: &[&str]) -> f64 {
+        self.share_where(|frames| {
+            let at = frames.iter().position(|frame| names::is(&frame.name, table));
+            at.is_some_and(|at| frames[at..].iter().any(|frame| names::is(&frame.name, callers)))
+        })
     }
 
     /// Share of the time of those threads that were sampled in this system call.
@@ -577,11 +590,21 @@ fn cost(frames: &[&Frame]) -> Cost {
         () if frames.iter().any(|frame| frame.origin == Origin::User && makes::is(&frame.name)) => {
             Cost::SetUp
         }
+        () if collects(frames) => Cost::Allocation,
         () if formats(frames) => Cost::Format,
         () if user(names::ALLOCATOR) => Cost::Allocation,
         () if near(names::COPY) => Cost::Copy,
         () => Cost::Own,
     }
+}
+
+/// Whether memory is collected, for whatever needed some: text that is made calls for it, and does not do it.
+fn collects(frames: &[&Frame]) -> bool {
+    let first = frames.iter().filter(|frame| frame.origin == Origin::User).find_map(|frame| {
+        let collects = names::is(&frame.name, names::COLLECTORS) || names::is(&frame.name, names::HEAPS);
+        (collects || names::is(&frame.name, names::FORMAT)).then_some(collects)
+    });
+    first.unwrap_or(false)
 }
 
 /// Whether it makes text; and does not do what a writer does with the text that it was handed: compress it, say.
@@ -597,10 +620,11 @@ fn formats(frames: &[&Frame]) -> bool {
 fn kernel_cost(kernel: impl Fn(&[&str]) -> bool, user: impl Fn(&[&str]) -> bool) -> Cost {
     let is_locks = || user(names::ACQUIRE) || user(names::RELEASE) && !user(names::WAKES);
     match () {
-        () if kernel(names::FILTER) => Cost::Filter,
+        () if kernel(names::FILTER) || kernel(names::PROBES) => Cost::Filter,
         () if kernel(names::TAP) => Cost::Tap,
         () if kernel(names::FIREWALL) => Cost::Firewall,
         () if kernel(names::PAGE_FAULT) || kernel(names::UNMAP) || kernel(names::FORK) => Cost::PageFault,
+        () if kernel(names::RECLAIM) => Cost::PageFault,
         () if kernel(names::FUTEX) && user(names::ALLOCATOR) => Cost::AllocatorLock,
         () if kernel(names::FUTEX) && user(names::AWAIT) => Cost::Waking,
         () if kernel(names::FUTEX) && is_locks() => Cost::LockCall,

@@ -72,7 +72,13 @@ pub(super) fn is_own(profile: &Profile, frame: &Frame) -> bool {
     let module = frame.module.and_then(|at| profile.modules.get(at as usize));
     let is_in = |table: &[&str]| module.is_some_and(|module| names::is(&module.path, table));
     let library = is_in(names::LIBRARIES) || is_in(names::MACHINES);
-    let of_run_time = [names::VIRTUAL_MACHINE, names::SIGNAL, names::INTERPRETER_LOCK, names::RUNS_PROGRAMS];
+    let of_run_time = [
+        names::VIRTUAL_MACHINE,
+        names::SIGNAL,
+        names::INTERPRETER_LOCK,
+        names::RUNS_PROGRAMS,
+        names::COLLECTORS,
+    ];
     frame.origin == Origin::User
         && !library
         && !name::of_toolchain(frame)

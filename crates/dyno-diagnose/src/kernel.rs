@@ -36,6 +36,10 @@ pub(super) fn filtered_syscalls(facts: &Facts<'_>) -> Outcome {
         let text = format!("{filters} seccomp filters, {} of the CPU in filters and audit", percent(share));
         return Outcome::near(&[(share, FILTER_SHARE_MIN)], text);
     }
+    let probed = facts.on.as_ref().map_or(0.0, |on| on.share_with(names::PROBES));
+    if probed >= PROBED_MIN * share {
+        return Outcome::Found(probes_draft(facts, share));
+    }
     let who = facts.on.as_ref().map(|on| on.seen_of(names::FILTER)).unwrap_or_default();
     let seen_in = format!("seen in {}", who.into_iter().take(4).collect::<Vec<_>>().join(", "));
     if let Some((pid, name)) = facts.seen.process.traced_by.as_ref().filter(|_| filters == 0) {
@@ -57,6 +61,22 @@ pub(super) fn filtered_syscalls(facts: &Facts<'_>) -> Outcome {
             .sign(seen_in)
             .next("one filter that tests numbers only (kernels since 5.11 remember its answers); audit rules off, or never,task: each gives up some security"),
     )
+}
+
+/// Of what stands before calls and functions, the part in probes from which on these are what is told.
+const PROBED_MIN: f64 = 0.5;
+
+/// Somebody has set probes: an observer's agent, a tracer that was forgotten.
+fn probes_draft(facts: &Facts<'_>, share: f64) -> Draft {
+    let seen = facts.on.as_ref().map(|on| on.seen_of(names::PROBES)).unwrap_or_default();
+    let summary = format!(
+        "{} of the CPU runs probes that somebody has set (uprobes, kprobes, tracepoints, BPF)",
+        percent(share)
+    );
+    Draft::new(Class::FilteredSyscalls, share, summary)
+        .sure(Confidence::High)
+        .sign(format!("seen in {}", seen.into_iter().take(4).collect::<Vec<_>>().join(", ")))
+        .next("find who set them (bpftool prog, /sys/kernel/tracing/uprobe_events and kprobe_events, perf) and end it, or let it look at a function that is called less often")
 }
 
 /// A program taps packets.
@@ -192,14 +212,24 @@ pub(super) fn kernel_network(facts: &Facts<'_>) -> Outcome {
         let next = "fewer waits: take all that is there before the next one, epoll in place of poll, one thread woken for each thing";
         return Outcome::Noted(draft.next(next));
     }
-    let text = format!(
-        "{} of the CPU is the kernel's network path, {} of it could be avoided",
-        percent(path),
-        percent(firewall + connects)
-    );
+    let avoidable = firewall.max(connects);
     if path < NETWORK_SHARE_NOTED {
-        return Outcome::near(&[(firewall.max(connects), AVOIDABLE_SHARE_MIN)], text);
+        let what = if firewall > connects {
+            "packet filter rules take"
+        } else {
+            "making and ending connections takes"
+        };
+        let path = percent(path);
+        let text =
+            format!("of a network path of {path} of the CPU, {what} {} of the CPU", percent(avoidable));
+        return Outcome::near(&[(avoidable, AVOIDABLE_SHARE_MIN)], text);
     }
+    let text = format!(
+        "{} of the CPU is the kernel's network path: {} is packet filter rules, {} making and ending connections",
+        percent(path),
+        percent(firewall),
+        percent(connects)
+    );
     Outcome::Noted(
         Draft::new(Class::KernelNetwork, path, text)
             .next("nothing in the program costs more than what TCP does for it: fewer packets, or more CPUs"),
@@ -289,6 +319,21 @@ mod tests {
         assert_eq!(tap(1).classes(), [Class::PacketTap]);
         assert_eq!(tap(0).classes(), []);
         assert!(tap(1).diagnosed().findings[0].evidence.iter().any(|fact| fact.text.contains("tcpdump (9)")));
+    }
+
+    /// An agent's uprobe at a hot function, and BPF at a tracepoint. Planted faults: none is known (`PROBES` of nothing); they are told as
+    /// filters of system calls.
+    #[test]
+    fn probes_that_somebody_has_set_are_told_as_such() {
+        for probe in [
+            "main;work;asm_exc_int3_[k];exc_int3_[k];irqentry_exit_to_user_mode_[k];uprobe_notify_resume_[k];handle_swbp_[k]",
+            "main;read;do_syscall_64_[k];trace_sys_enter_[k];bpf_trace_run2_[k];bpf_prog_1234_[k]",
+        ] {
+            let scene = Scene::new(&[10.0]).on("main;work", 70).on(probe, 30);
+            let found = scene.diagnosed().findings.remove(0);
+            assert_eq!(found.class, Class::FilteredSyscalls);
+            assert!(found.summary.starts_with("30 % of the CPU runs probes"), "{}", found.summary);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod ahead;
 mod allocators;
 mod answers;
+mod at_work;
 mod atomics;
 pub mod audit;
 mod behind;
@@ -24,6 +25,7 @@ mod frames;
 mod golden;
 mod goroutines;
 mod hand_over;
+mod handshakes;
 mod idle;
 mod in_vain;
 mod kernel;
@@ -35,6 +37,7 @@ mod memory;
 mod names;
 mod network;
 mod one_call;
+mod one_sync;
 mod pool;
 mod scans;
 #[cfg(test)]
@@ -43,10 +46,12 @@ mod set_up;
 mod shortened;
 mod spin;
 mod system_calls;
+mod temporary;
 #[cfg(test)]
 mod told;
 mod unsampled;
 mod waits;
+mod whose_lock;
 
 use dyno_record::finding::{Class, Finding, RuledOut};
 use dyno_record::observation::{NotLookedAt, Observation};
@@ -67,6 +72,8 @@ pub struct Diagnosed {
     pub nearest: Vec<RuledOut>,
     /// What could not be looked at.
     pub not_looked_at: Vec<NotLookedAt>,
+    /// The program in which most of the CPU time is, where that is not the process that was named.
+    pub works_in: Option<String>,
 }
 
 /// A rule and how deep its cause lies: 0 voids what stands below it, and the deeper cause explains the shallower.
@@ -117,8 +124,10 @@ const RULED_OUT_MAX: usize = 6;
 #[must_use]
 pub fn diagnose(seen: &Observation) -> Diagnosed {
     let seen = &*allocators::named(seen);
+    let seen = &*handshakes::named(seen);
     let facts = Facts::new(seen);
-    let mut said = Diagnosed { not_looked_at: seen.not_looked_at.clone(), ..Diagnosed::default() };
+    let (not_looked_at, works_in) = (seen.not_looked_at.clone(), at_work::elsewhere(seen));
+    let mut said = Diagnosed { not_looked_at, works_in, ..Diagnosed::default() };
     if nothing_ran(&facts) {
         let what = "nothing ran: there was no load while it was watched".to_owned();
         said.not_looked_at.push(NotLookedAt { what, why: "give it load, or --load URL".to_owned() });

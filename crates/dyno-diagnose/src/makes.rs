@@ -11,7 +11,10 @@ pub(super) struct Kind {
     pub(super) next: &'static str,
 }
 
-pub(super) const KINDS: [Kind; 9] = [
+/// What a handshake is called where its library has no names.
+pub(super) const HANDSHAKE: &str = "libssl!handshake";
+
+pub(super) const KINDS: [Kind; 10] = [
     Kind {
         does: "compiles regular expressions",
         makes: &[
@@ -56,8 +59,16 @@ pub(super) const KINDS: [Kind; 9] = [
             "SSL_do_handshake",
             "SSL_accept",
             "SSL_connect",
-            "ossl_statem_accept",
-            "ossl_statem_connect",
+            "ossl_statem_*",
+            HANDSHAKE,
+            "bssl::ssl_*_handshake*",
+            "bssl::ssl_run_handshake*",
+            "SSL_ForceHandshake*",
+            "s2n_negotiate*",
+            "rustls::server::hs::*",
+            "<rustls::server::hs::*",
+            "rustls::client::hs::*",
+            "<rustls::client::hs::*",
             "gnutls_handshake",
             "mbedtls_ssl_handshake*",
             "wolfSSL_accept*",
@@ -152,6 +163,28 @@ pub(super) const KINDS: [Kind; 9] = [
             "java.text.NumberFormat.get*Instance*",
         ],
         next: "make the format once and keep it (Intl.NumberFormat, DateTimeFormatter), one for each thread where it may not be shared",
+    },
+    Kind {
+        does: "makes compressors and what undoes them",
+        makes: &[
+            "deflateInit*",
+            "inflateInit*",
+            "ZSTD_createCCtx*",
+            "ZSTD_createDCtx*",
+            "ZSTD_initCCtx*",
+            "BZ2_bzCompressInit",
+            "BZ2_bzDecompressInit",
+            "lzma_*_encoder",
+            "BrotliEncoderCreateInstance",
+            "LZ4_createStream*",
+            "LZ4F_createCompressionContext",
+            "compress/flate.NewWriter*",
+            "compress/gzip.NewWriter*",
+            "compress/flate.(*compressor).init",
+            "java.util.zip.Deflater.init*",
+            "java.util.zip.Deflater.<init>*",
+        ],
+        next: "keep one for each worker and set it back (deflateReset, ZSTD_CCtx_reset, a sync.Pool of gzip.Writer); compress small things together",
     },
     Kind {
         does: "looks users and names up",

@@ -50,6 +50,11 @@ const OF_FILES_MIN: f64 = 0.25;
 
 const OF_FILES: &str = "map a file once and keep the map; make it longer in large steps (ftruncate by mebibytes, then cut it at the end), \
      or write it with pwrite; where it is read, MAP_POPULATE or madvise ahead";
+/// The same of what looks for pages to take back.
+const RECLAIMED_MIN: f64 = 0.5;
+
+const MORE_MEMORY: &str = "a larger limit of memory (memory.max, memory.high, a container's limit) or a smaller heap and caches; files that are \
+     read once: posix_fadvise DONTNEED, or O_DIRECT, so that their pages need not be found and taken back";
 const LARGE_BUFFERS: &str =
     "keep large buffers instead of giving them back; raise malloc's M_MMAP_THRESHOLD and M_TRIM_THRESHOLD";
 const NO_CODE: &str =
@@ -101,7 +106,9 @@ pub(super) fn page_faults(facts: &Facts<'_>) -> Outcome {
     let (of_new, new) = on.map_or((0.0, 0), |on| on.in_new_processes(Cost::PageFault, facts.seen));
     let by_new = of_new >= OF_NEW_MIN && new >= NEW_MIN;
     let of_files = on.map_or(0.0, |on| on.share_with(names::FILE_PAGES));
+    let reclaimed = on.map_or(0.0, |on| on.share_with(names::RECLAIM));
     let next = match () {
+        () if reclaimed >= RECLAIMED_MIN * share => MORE_MEMORY,
         () if forks * 2.0 >= share || by_new => children::FEWER,
         () if of_files >= OF_FILES_MIN * share => OF_FILES,
         () => LARGE_BUFFERS,
@@ -121,6 +128,9 @@ pub(super) fn page_faults(facts: &Facts<'_>) -> Outcome {
             unit,
         )
         .sign_if(forked)
+        .sign_if((reclaimed >= RECLAIMED_MIN * share).then(|| {
+            format!("{} of the CPU looks for pages to take back: memory is short", percent(reclaimed))
+        }))
         .sign_if(by_new.then(|| {
             format!(
                 "{} of that is in {new} processes that began meanwhile: each has its memory made anew",
@@ -465,6 +475,20 @@ mod tests {
 
     /// `mov $1000,%edx; 1: lock incq (%rdi); sub $1,%edx; jne 1b; ret`, seen at the subtraction.
     const ATOMIC: (&str, u64) = ("bae8030000f048ff0783ea0175f7c3", 0x9);
+
+    /// A program in a container whose limit is too small for the files that it reads. Planted faults: it is in files, or in calls
+    /// (`RECLAIM` not known to `cost`); buffers are advised on.
+    #[test]
+    fn who_looks_for_pages_to_take_back_is_short_of_memory() {
+        let read = "main;read;do_syscall_64_[k];vfs_read_[k];filemap_read_[k];__filemap_add_folio_[k];try_to_free_mem_cgroup_pages_[k];\
+                    shrink_lruvec_[k]";
+        let scene = |hundredths| Scene::new(&[9.0]).on("main;work", 100 - hundredths).on(read, hundredths);
+        let found = scene(40).diagnosed().findings.remove(0);
+        assert_eq!(found.class, Class::PageFaults);
+        assert!(found.next[0].text.starts_with("a larger limit of memory"), "{:?}", found.next);
+        assert!(found.evidence.iter().any(|fact| fact.text.starts_with("40 % of the CPU looks for pages")));
+        assert_eq!(scene(14).classes(), []);
+    }
 
     #[test]
     fn a_large_table_in_small_pages_is_beyond_the_tlb_and_huge_pages_cure_it() {

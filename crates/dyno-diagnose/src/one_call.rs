@@ -5,7 +5,7 @@
 //! its user wrote: a script's statement ends in one function of the interpreter, a program's in one of a library. What calls the
 //! program back, an event loop, is no such call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_record::name;
 use dyno_record::profile::{Frame, Origin, Profile, Stack};
@@ -27,13 +27,20 @@ const CALLERS_OF_C_MIN: usize = 1;
 const LEAVES_MAX: usize = 16;
 const LEAVES_TAKE: f64 = 0.90;
 
-/// The innermost function with a name that takes so much.
+/// The innermost function that takes so much.
 pub(super) struct Call {
-    /// With the file that it is in.
+    /// With the file that it is in; one without a name by the named one that calls it.
     pub(super) place: String,
     /// Of what its thread was sampled at.
     pub(super) share: f64,
+    /// Where it has no name, and what has one below it says what it does: that, with its share of the thread.
+    pub(super) by: Option<(String, f64)>,
+    /// The file whose names are missing.
+    pub(super) nameless: Option<String>,
 }
+
+/// Of a call without a name, what a function with one must take to say what it does.
+const SAYS_MIN: f64 = 0.25;
 
 /// How much lies below one function, and how far from it.
 #[derive(Default)]
@@ -57,12 +64,16 @@ impl Below {
 pub(super) fn of_thread(profile: &Profile, tid: u32) -> Option<Call> {
     let is_its =
         |stack: &&Stack| profile.threads.get(stack.thread as usize).is_some_and(|one| one.tid == tid);
+    let is_told: Vec<bool> = profile.frames.iter().map(|frame| is_told_otherwise(frame)).collect();
     let (mut all_ns, mut functions) = (0, BTreeMap::<(String, Option<u32>), Below>::new());
     for stack in profile.stacks.iter().filter(is_its) {
         all_ns += stack.weight_ns;
         let frames = leaf_first(profile, stack);
         let mut told = Vec::new();
-        for depth in (0..frames.len()).filter(|depth| is_call(profile, &frames, *depth)) {
+        // What a function that other rules tell of calls is a part of it: a collector's, say.
+        let outermost = stack.frames.iter().position(|at| is_told[*at as usize]);
+        let first = outermost.map_or(0, |from_root| frames.len() - from_root);
+        for depth in (first..frames.len()).filter(|depth| is_call(profile, &frames, *depth)) {
             let key = (frames[depth].name.clone(), frames[depth].module);
             // One that calls itself counts once.
             if told.contains(&key) {
@@ -80,8 +91,59 @@ pub(super) fn of_thread(profile: &Profile, tid: u32) -> Option<Call> {
         .min_by(|(_, a), (_, b)| (a.depth_ns * u128::from(b.ns)).cmp(&(b.depth_ns * u128::from(a.ns))))?;
     let file = module.and_then(|at| profile.modules.get(at as usize));
     let file = file.and_then(|module| module.path.rsplit('/').next()).unwrap_or_default();
-    let place = format!("{} ({file})", name::plain(&function));
-    (below.ns > 0 && below.is_one_thing()).then(|| Call { place, share: below.ns as f64 / all_ns as f64 })
+    if below.ns == 0 || !below.is_one_thing() {
+        return None;
+    }
+    let share = below.ns as f64 / all_ns as f64;
+    if !function.starts_with("0x") {
+        let place = format!("{} ({file})", name::plain(&function));
+        return Some(Call { place, share, by: None, nameless: None });
+    }
+    let around = Around::of(profile, tid, &(function.clone(), module));
+    let by = most(around.callees).map(|(name, ns)| (name, ns as f64 / all_ns as f64));
+    let caller = most(around.callers).map_or_else(String::new, |(name, _)| format!(", called by {name}"));
+    Some(Call {
+        place: format!("a function of {file} without a name ({function}{caller})"),
+        share,
+        by: by.filter(|(_, part)| *part >= SAYS_MIN * share),
+        nameless: Some(file.to_owned()),
+    })
+}
+
+/// Functions with names next to one without.
+#[derive(Default)]
+struct Around {
+    /// The nearest ones that call it.
+    callers: BTreeMap<String, u64>,
+    /// All that it calls, with what they call.
+    callees: BTreeMap<String, u64>,
+}
+
+impl Around {
+    fn of(profile: &Profile, tid: u32, call: &(String, Option<u32>)) -> Around {
+        let mut around = Around::default();
+        let is_its =
+            |stack: &&Stack| profile.threads.get(stack.thread as usize).is_some_and(|one| one.tid == tid);
+        for stack in profile.stacks.iter().filter(is_its) {
+            let frames = leaf_first(profile, stack);
+            let is_it = |frame: &&Frame| (&frame.name, frame.module) == (&call.0, call.1);
+            let Some(at) = frames.iter().rposition(is_it) else { continue };
+            let has_name = |frame: &&&Frame| frame.origin == Origin::User && !frame.name.starts_with("0x");
+            let below: BTreeSet<&str> =
+                frames[..at].iter().filter(has_name).map(|frame| frame.name.as_str()).collect();
+            below
+                .into_iter()
+                .for_each(|name| *around.callees.entry(name::plain(name)).or_default() += stack.weight_ns);
+            if let Some(caller) = frames[at + 1..].iter().find(has_name) {
+                *around.callers.entry(name::plain(&caller.name)).or_default() += stack.weight_ns;
+            }
+        }
+        around
+    }
+}
+
+fn most(sums: BTreeMap<String, u64>) -> Option<(String, u64)> {
+    sums.into_iter().max_by_key(|(_, ns)| *ns)
 }
 
 /// Whether the frame is one of a call out of the program, all of whose time is spent in user code that does not come back to it.
@@ -93,7 +155,7 @@ fn is_call(profile: &Profile, frames: &[&Frame], depth: usize) -> bool {
     // A built-in function of a stripped interpreter is told by its address. Elsewhere one without a name may be any part of it all.
     let has_place = !frame.name.starts_with("0x") || is_of_interpreter && frame.module.is_some();
     let is_plain = frame.origin == Origin::User && !frame.inlined && has_place;
-    if !is_plain || is_told_otherwise(&frame.name) || below.iter().any(|one| is_interpreter(one)) {
+    if !is_plain || below.iter().any(|one| is_interpreter(one)) {
         return false;
     }
     let in_program = |one: &&&Frame| !is_in_library(profile, one);
@@ -114,8 +176,9 @@ fn is_interpreter(frame: &Frame) -> bool {
 }
 
 /// What other rules tell of.
-fn is_told_otherwise(name: &str) -> bool {
-    names::TOLD_BY_OTHERS.iter().any(|table| names::is(name, table))
+fn is_told_otherwise(frame: &Frame) -> bool {
+    let tables = || names::TOLD_BY_OTHERS.iter();
+    frame.origin == Origin::User && tables().any(|table| names::is(&frame.name, table))
 }
 
 /// Whether it lies in the C library.
@@ -192,15 +255,19 @@ mod tests {
         assert_eq!(told(5.0, &scan), None, "it waits for something as well");
     }
 
-    /// Planted fault: a function without a name is none.
+    /// Planted faults: a function without a name is none; who calls it, and what it calls that has a name, is not told.
     #[test]
     fn a_call_of_a_stripped_interpreter_is_told_by_its_address() {
         let contains = [
             ("main;0x10;_PyEval_EvalFrameDefault;0x568bf0", 58),
-            ("main;0x10;_PyEval_EvalFrameDefault;0x568bf0;0x569fc0", 41),
+            ("main;0x10;_PyEval_EvalFrameDefault;0x568bf0;PyObject_RichCompare;0x569fc0", 41),
             ("main;0x10;_PyEval_EvalFrameDefault", 1),
         ];
-        assert!(told(9.9, &contains).unwrap().starts_with("0x568bf0 (x) with what it calls is 99 %"));
+        let said = told(9.9, &contains).unwrap();
+        let place = "a function of x without a name (0x568bf0, called by _PyEval_EvalFrameDefault)";
+        assert!(said.starts_with(&format!("{place} with what it calls is 99 %")), "{said}");
+        let facts = calls(9.9, &contains).diagnosed().findings.remove(0).evidence;
+        assert!(facts.iter().any(|fact| fact.text == "41 % is in PyObject_RichCompare, which it calls"));
         assert_eq!(told(9.9, &[("main;0x10;0x20", 60), ("main;0x10;0x30", 40)]), None, "no interpreter");
     }
 

@@ -114,6 +114,11 @@ mod tests {
             ("main.main.func1;regexp.MustCompile;regexp.compile;runtime.mallocgc", "regular expressions"),
             ("main;handle;SSL_do_handshake;0x1234;RSA_sign", "TLS handshakes"),
             ("main;store;sqlite3_prepare_v2;0x2345", "SQL statements"),
+            (
+                "main.main.func1;compress/gzip.NewWriterLevel;compress/flate.NewWriter;runtime.mallocgc",
+                "makes compressors",
+            ),
+            ("main;store;deflateInit2_;calloc", "makes compressors"),
             ("main;handle;getpwnam_r;openat;do_syscall_64_[k];do_sys_openat2_[k]", "users and names"),
         ] {
             let said = made(stack, 30).diagnosed();
@@ -126,9 +131,12 @@ mod tests {
         }
         assert_eq!(made("main;handle;regcomp;malloc", 19).classes(), []);
         // Using it is no making of it.
-        for uses in
-            ["main;handle;regexec;malloc", "main.main.func1;regexp.(*Regexp).doExecute", "main;SSL_read"]
-        {
+        for uses in [
+            "main;handle;regexec;malloc",
+            "main.main.func1;regexp.(*Regexp).doExecute",
+            "main;SSL_read",
+            "main;deflate",
+        ] {
             assert_eq!(made(uses, 24).classes(), [], "{uses}");
         }
     }

@@ -14,6 +14,7 @@ use super::draft::{Draft, Outcome, percent};
 use super::facts::{Cost, Facts, OnCpu};
 use super::idle::is_poll;
 use super::names;
+use super::temporary;
 
 /// Share of the CPU in the kernel from which fewer calls would be felt.
 const KERNEL_SHARE_MIN: f64 = 0.35;
@@ -101,17 +102,38 @@ fn lists(facts: &Facts<'_>) -> Option<Draft> {
     })
 }
 
+/// Writes a line to the system's log, by way of a socket and another process.
+const SYSTEM_LOG: &[&str] =
+    &["syslog", "__syslog*", "vsyslog", "__vsyslog*", "sd_journal_send*", "sd_journal_print*"];
+
+/// Lines for the system's log take the CPU: each is a message to the process that keeps it.
+fn log_lines(facts: &Facts<'_>) -> Option<Draft> {
+    let on = facts.on_both_sides()?;
+    let share = on.share_with(SYSTEM_LOG);
+    (share >= KERNEL_SHARE_MIN).then(|| {
+        let summary = format!("{} of the CPU writes lines to the system's log", percent(share));
+        Draft::new(Class::SyscallHeavy, share, summary)
+            .sure(Confidence::Medium)
+            .sign(format!("in {}", on.seen_of(SYSTEM_LOG).into_iter().take(3).collect::<Vec<_>>().join(", ")))
+            .next("fewer lines (a higher level: setlogmask), several in one message, or a buffer and a file of its own")
+            .at(on.place_with(SYSTEM_LOG))
+    })
+}
+
 /// Many system calls for little work.
 pub(super) fn syscall_heavy(facts: &Facts<'_>) -> Outcome {
     let Some(kernel) = kernel_share(facts) else {
         return Outcome::Unseen("the share of CPU time in the kernel");
     };
-    if let Some(draft) = scans(facts).or_else(|| lists(facts)) {
+    if let Some(draft) = scans(facts).or_else(|| lists(facts)).or_else(|| log_lines(facts)) {
         return Outcome::Found(draft);
     }
     let calls = Calls::of(facts);
     if let Some(draft) = answers::many_questions(facts, kernel) {
         return if kernel < KERNEL_SHARE_MIN { Outcome::Noted(draft) } else { Outcome::Found(draft) };
+    }
+    if let Some(draft) = temporary::files(facts).filter(|_| kernel >= KERNEL_SHARE_MIN) {
+        return Outcome::Found(draft);
     }
     let reading = if kernel < KERNEL_SHARE_MIN { None } else { calls.waste(facts) };
     let Some(waste) = reading else { return calls.against(kernel) };
@@ -150,6 +172,10 @@ struct Waste {
 
 const GATHER: &str =
     "move more with each call: a buffer, one send for head and body, readv and writev, one log line for many";
+/// Calls that no program makes where the kernel's page of code (vDSO) can read the clock.
+const CLOCKS: [&str; 3] = ["clock_gettime", "gettimeofday", "time"];
+const CLOCK: &str = "the clock is read by a system call, which needs none where the CPU's own counter is the kernel's clock: see \
+     /sys/devices/system/clocksource/clocksource0 (tsc, or the hypervisor's), or read it less often";
 const LEAVE_OUT: &str = "leave them out: keep what they tell, ask once, wake only who waits";
 
 /// System calls as far as they were counted, per second.
@@ -346,7 +372,7 @@ impl Calls {
                     "{} of the CPU goes into system calls that move next to nothing: {name}, {rate:.0} times a second",
                     percent(share)
                 ),
-                LEAVE_OUT,
+                if CLOCKS.contains(&name.as_str()) { CLOCK } else { LEAVE_OUT },
             ),
             (None, None) => {
                 (format!("{} of the CPU goes into system calls themselves", percent(share)), LEAVE_OUT)
@@ -487,6 +513,39 @@ mod tests {
         };
         assert_eq!(reads(1).classes(), [Class::SyscallHeavy]);
         assert_eq!(reads(65_536).classes(), []);
+    }
+
+    /// A clock of the kernel's that needs a call, as where the CPU's counter is not trusted. Planted fault: to keep what they tell is
+    /// advised, as of any other.
+    #[test]
+    fn a_clock_that_is_read_by_system_calls_is_advised_on() {
+        let next = |name: &str| {
+            let call = SystemCall { count: 3_000_000, ..SystemCall::default() };
+            let stack = format!("main;work;entry_SYSCALL_64_[k];__x64_sys_{name}_[k]");
+            let scene = Scene::new(&[10.0]).on("main;work", 40).on(&stack, 60).with(|seen| {
+                seen.off_cpu.as_mut().unwrap().system_calls = BTreeMap::from([(name.to_owned(), call)]);
+            });
+            scene.diagnosed().findings.remove(0).next.remove(0).text
+        };
+        assert!(next("clock_gettime").contains("clocksource"), "{}", next("clock_gettime"));
+        assert!(next("getpid").starts_with("leave them out"), "{}", next("getpid"));
+    }
+
+    /// `syslog` for each request: each line is a message to another process. Planted faults: it is the network's path and no more (no
+    /// `log_lines`); however little.
+    #[test]
+    fn lines_for_the_systems_log_are_told_by_who_writes_them() {
+        let line = "main;serve;__vsyslog_internal;__send;do_syscall_64_[k];__sys_sendto_[k];sock_sendmsg_[k];unix_dgram_sendmsg_[k]";
+        let scene =
+            |hundredths| Scene::new(&[9.0]).on("main;serve;work", 100 - hundredths).on(line, hundredths);
+        let found = scene(50).diagnosed().findings.remove(0);
+        assert_eq!(found.class, Class::SyscallHeavy);
+        assert!(
+            found.summary.starts_with("50 % of the CPU writes lines to the system's log"),
+            "{}",
+            found.summary
+        );
+        assert_eq!(scene(30).classes(), []);
     }
 
     #[test]

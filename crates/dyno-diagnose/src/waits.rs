@@ -13,6 +13,7 @@ use super::flushers::{self, Waits};
 use super::frames::{crowd, is_own, leaf_first, own_place};
 use super::idle::{Idle, is_event_call, is_poll};
 use super::names;
+use super::whose_lock::{is_interpreter_lock, made_by, run_time_lock};
 
 /// One thread's time, in nanoseconds of the off-CPU profile's window.
 #[derive(Debug, Clone, Copy, Default)]
@@ -414,7 +415,10 @@ impl<'o> OffCpu<'o> {
     fn name_of_lock(&self, stack: &Stack, frames: &[&Frame], kind: LockKind) -> String {
         let object = stack.wait.as_ref().and_then(|wait| wait.object.clone());
         let named = run_time_lock(frames).map(str::to_owned).filter(|_| kind == LockKind::Mutex);
-        let object = object.map(|object| self.across_processes(object));
+        let object = object.map(|object| self.across_processes(object)).map(|word| match made_by(frames) {
+            Some(whose) if kind == LockKind::Mutex => format!("{word}, {whose}"),
+            _ => word,
+        });
         let named = named.or(object).or_else(|| own_place(self.profile, frames));
         named.unwrap_or_else(|| "an unnamed lock".to_owned())
     }
@@ -942,42 +946,6 @@ const BENEATH: &[&str] = &[
     "StubRoutines*",
     "*adapters",
 ];
-
-/// `take_gil` and its like; a build without its name is known by who calls it: nothing else waits with a time limit there.
-fn is_interpreter_lock(frames: &[&Frame]) -> bool {
-    let user: Vec<&&Frame> = frames.iter().filter(|frame| frame.origin == Origin::User).collect();
-    if user.iter().take(8).any(|frame| names::is(&frame.name, names::INTERPRETER_LOCK)) {
-        return true;
-    }
-    let timed = user.iter().rposition(|frame| names::is(&frame.name, TIMED_CONDITION));
-    let Some(timed) = timed else { return false };
-    let mut above = user[timed + 1..].iter().skip_while(|frame| frame.name.starts_with("0x"));
-    let hidden = user[timed + 1..].iter().take_while(|frame| frame.name.starts_with("0x")).count();
-    hidden <= 2 && above.next().is_some_and(|frame| names::is(&frame.name, names::CALLS_INTERPRETER_LOCK))
-}
-
-const TIMED_CONDITION: &[&str] = &[
-    "pthread_cond_timedwait*",
-    "___pthread_cond_timedwait*",
-    "__pthread_cond_timedwait*",
-    "pthread_cond_clockwait*",
-    "___pthread_cond_clockwait*",
-];
-
-/// Locks that a run-time keeps by other means than one word in memory.
-fn run_time_lock(frames: &[&Frame]) -> Option<&'static str> {
-    let has = |table: &[&str]| frames.iter().any(|frame| names::is(&frame.name, table));
-    match () {
-        () if is_interpreter_lock(frames) => Some("the interpreter's lock (GIL)"),
-        () if has(&["ObjectMonitor::enter*", "ObjectMonitor::EnterI*"]) => {
-            Some("a monitor of Java (synchronized)")
-        }
-        () if has(&["Unsafe_Park", "Parker::park*"]) => {
-            Some("a lock of java.util.concurrent (LockSupport.park)")
-        }
-        () => None,
-    }
-}
 
 /// The program's own functions in a stack.
 fn own_functions(profile: &Profile, frames: &[&Frame]) -> Vec<String> {

@@ -30,6 +30,9 @@ pub struct Diagnosis {
     pub machine: Machine,
     /// What was watched.
     pub target: Target,
+    /// The program in which most of its CPU time is, where that is not the process that was named: what a shell runs, say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub works_in: Option<String>,
     /// Why it ended early, if it did.
     pub cut_short: Option<String>,
     /// The four metrics.

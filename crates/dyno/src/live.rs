@@ -1,6 +1,6 @@
 //! One line on standard error that says what is being done and how long it still takes, for verbs that take their time.
 //!
-//! On a terminal it rewrites itself; elsewhere there is one plain line, once it has taken longer than a few seconds. Verbs
+//! It rewrites itself, on a terminal; elsewhere there is none: a log has no use for it, and what came of it is said at the end. Verbs
 //! start it when nothing more is forked; it has a thread of its own, which ends with it. Never on standard output, and
 //! never while a command of the user's has the terminal.
 
@@ -16,9 +16,6 @@ use crate::out::{say, terminal_width};
 
 /// Between two drawings: it shows seconds.
 const REDRAW: Duration = Duration::from_millis(500);
-
-/// Off a terminal: what is over before this is said by its result.
-const PLAIN_AFTER: Duration = Duration::from_secs(3);
 
 /// What takes the line away again.
 const CLEAR: &str = "\r\x1b[K";
@@ -99,9 +96,11 @@ impl Live {
         let state = Mutex::new(State { stage, is_over: false });
         let shared = Arc::new(Shared { state, changed: Condvar::new() });
         let of_thread = Arc::clone(&shared);
-        let draw = move || keep_up(&of_thread, Place::of_stderr());
+        let draw = move || keep_up(&of_thread);
+        let builder = || std::thread::Builder::new().name("dyno-progress".to_owned());
         // Without a thread there is no line; what was asked for goes on all the same.
-        let thread = std::thread::Builder::new().name("dyno-progress".to_owned()).spawn(draw).ok();
+        let is_shown = Place::of_stderr() == Place::Terminal;
+        let thread = is_shown.then(|| builder().spawn(draw).ok()).flatten();
         Live { shared, thread }
     }
 
@@ -129,20 +128,12 @@ fn end_of(time: Option<Duration>) -> Option<Instant> {
     time.and_then(|time| Instant::now().checked_add(time))
 }
 
-fn keep_up(shared: &Shared, place: Place) {
-    let begun = Instant::now();
-    let mut is_told = false;
+fn keep_up(shared: &Shared) {
+    let (begun, place) = (Instant::now(), Place::Terminal);
     let mut state = shared.state();
     while !state.is_over {
         let doing = doing(&state.stage, begun.elapsed());
-        match place {
-            Place::Terminal => place.rewrite(&doing.line(terminal_width().saturating_sub(1))),
-            Place::Plain if !is_told && begun.elapsed() >= PLAIN_AFTER => {
-                is_told = true;
-                say(&format!("{}\n", doing.line(usize::MAX)));
-            }
-            Place::Plain => {}
-        }
+        place.rewrite(&doing.line(terminal_width().saturating_sub(1)));
         let waited = shared.changed.wait_timeout(state, REDRAW);
         state = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
@@ -182,6 +173,6 @@ mod tests {
         let live = Live::start("watching", None, "naming", &STOP);
         live.now("something else", Some(Duration::MAX));
         drop(live);
-        assert!(begun.elapsed() < PLAIN_AFTER);
+        assert!(begun.elapsed() < Duration::from_secs(3));
     }
 }

@@ -62,6 +62,42 @@ pub(crate) const FILTER: &[&str] = &[
     "audit_log*",
 ];
 
+/// Probes that somebody has set: in the program's code, at the kernel's functions, at tracepoints; and programs of BPF that they run.
+pub(crate) const PROBES: &[&str] = &[
+    "uprobe_*",
+    "__uprobe_*",
+    "handle_swbp",
+    "handler_chain",
+    "uretprobe_*",
+    "arch_uprobe_*",
+    "arch_uretprobe_*",
+    "kprobe_*",
+    "__kprobe_*",
+    "kretprobe_*",
+    "aggr_pre_handler",
+    "opt_pre_handler",
+    "optimized_callback",
+    "bpf_trace_run*",
+    "trace_call_bpf",
+    "kprobe_multi_link_*",
+    "perf_trace_*",
+    "trace_event_raw_event_*",
+    "perf_syscall_enter",
+    "perf_syscall_exit",
+    "ftrace_syscall_*",
+];
+
+/// The kernel looks for pages to take back before it can give one: memory is short, or a group's limit is reached.
+pub(crate) const RECLAIM: &[&str] = &[
+    "try_to_free_pages",
+    "try_to_free_mem_cgroup_pages",
+    "do_try_to_free_pages",
+    "__alloc_pages_direct_reclaim",
+    "__alloc_pages_direct_compact",
+    "shrink_lruvec",
+    "shrink_node",
+];
+
 /// A tap gets a copy of every packet.
 pub(crate) const TAP: &[&str] = &[
     "packet_rcv*",

@@ -92,7 +92,12 @@ mod tests {
     fn nothing_found_says_how_much_was_looked_at() {
         let ruled_out = vec![RuledOut { class: Class::Spinning, by: "no loop only looks".into() }];
         let healthy = Diagnosis { findings: Vec::new(), ruled_out, ..small() };
-        assert!(diagnosis_card(&healthy, 80, Color::Plain).contains("nothing found by 23 of 24 rules"));
+        let text = diagnosis_card(&healthy, 120, Color::Plain);
+        assert!(text.contains("nothing found by 23 of 24 rules"), "{text}");
+        // Faults: where no figure comes near no line says so; or one does where a finding is, or where little could be seen.
+        let none = "nearest      nothing: no figure comes to a quarter";
+        assert!(text.contains(none), "{text}");
+        assert!(!diagnosis_card(&small(), 120, Color::Plain).contains(none));
         let blind: Vec<NotLookedAt> = Class::ALL
             .iter()
             .take(16)
@@ -101,6 +106,7 @@ mod tests {
         let blind = Diagnosis { not_looked_at: blind, ..healthy.clone() };
         let text = diagnosis_card(&blind, 120, Color::Plain);
         assert!(text.contains("16 of 24 rules could not look") && !text.contains("nothing found"), "{text}");
+        assert!(!text.contains(none), "{text}");
         // Fault: a line for each rule, sixteen times the same reason.
         assert_eq!(text.matches("it needs root").count(), 1, "{text}");
         let near = vec![RuledOut { class: Class::Copying, by: "20 % of the CPU copies bytes".into() }];
@@ -108,6 +114,17 @@ mod tests {
         assert!(diagnosis_card(&near, 80, Color::Plain).contains("nearest      copying: 20 %"));
         let idle = Diagnosis { findings: Vec::new(), ..small() };
         assert!(diagnosis_card(&idle, 80, Color::Plain).contains("no rule had anything to look at"));
+    }
+
+    /// Planted fault: the shell alone is named.
+    #[test]
+    fn a_shell_is_named_with_what_it_runs() {
+        let record = Diagnosis { works_in: Some("sort".into()), ..small() };
+        let text = diagnosis_card(&record, 120, Color::Plain);
+        assert!(
+            text.starts_with("target       program (42), which works in sort · 0.25 of 2 CPUs busy"),
+            "{text}"
+        );
     }
 
     #[test]

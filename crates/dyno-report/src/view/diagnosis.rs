@@ -109,8 +109,17 @@ fn found(record: &Diagnosis) -> Section {
 fn notes(record: &Diagnosis) -> Vec<Fact> {
     let nearest = record.nearest.iter().filter(|_| record.findings.is_empty());
     let nearest = nearest.map(|out| Fact::new("nearest", format!("{}: {}", out.class, out.by)));
+    let none =
+        (is_told_nothing(record) && record.nearest.is_empty()).then(|| Fact::new("nearest", NOTHING_NEAR));
     let note = |note: &Finding| Fact::new("note", format!("{}: {}", note.class, note.summary));
-    nearest.chain(record.notes.iter().map(note)).collect()
+    nearest.chain(none).chain(record.notes.iter().map(note)).collect()
+}
+
+const NOTHING_NEAR: &str = "nothing: no figure comes to a quarter of what a finding takes";
+
+/// Whether enough of the rules looked, and none found anything.
+fn is_told_nothing(record: &Diagnosis) -> bool {
+    record.findings.is_empty() && has_looked(record) && !is_blind(record)
 }
 
 /// What could not be looked at, by the reason: one right that is missing takes many rules at once.
@@ -168,7 +177,9 @@ fn measured(record: &Diagnosis) -> Section {
 }
 
 fn target(record: &Diagnosis) -> Fact {
-    let target = name_of(record);
+    let works_in =
+        record.works_in.as_ref().map_or_else(String::new, |name| format!(", which works in {name}"));
+    let target = format!("{}{works_in}", name_of(record));
     let used = format!("{:.2} of {} CPUs busy", record.card.cpus_used, record.card.cpus);
     Fact::new("target", format!("{target} · {used} · watched for {:.1} s", record.duration_s))
 }
@@ -247,16 +258,26 @@ fn finding(finding: &Finding) -> Card {
 
 /// How much was looked at; where nothing ran no rule had anything to look at.
 fn nothing_found(record: &Diagnosis) -> String {
-    if record.ruled_out.is_empty() && record.notes.is_empty() {
+    if !has_looked(record) {
         return "no rule had anything to look at".to_owned();
     }
     let (all, unseen) = (Class::ALL.len(), unseen_rules(record));
-    if 2 * unseen > all {
+    if is_blind(record) {
         return format!(
             "too little could be seen to say that nothing is wrong: {unseen} of {all} rules could not look"
         );
     }
     format!("nothing found by {} of {all} rules", all.saturating_sub(unseen))
+}
+
+/// Whether any rule said what it saw.
+fn has_looked(record: &Diagnosis) -> bool {
+    !(record.ruled_out.is_empty() && record.notes.is_empty())
+}
+
+/// Whether most rules could not look.
+fn is_blind(record: &Diagnosis) -> bool {
+    2 * unseen_rules(record) > Class::ALL.len()
 }
 
 /// Rules say by their class's name that they did not look.

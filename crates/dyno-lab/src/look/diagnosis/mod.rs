@@ -221,6 +221,7 @@ pub fn judge(record: &mut Diagnosis, seen: &Observation) {
     }
     record.ruled_out = said.ruled_out;
     record.nearest = said.nearest;
+    record.works_in = said.works_in;
     record.not_looked_at = said.not_looked_at;
     record.duration_s = watched(seen);
     record.parts.clone_from(&seen.parts);

@@ -145,7 +145,7 @@ impl<'o> Line<'o> {
     }
 }
 
-fn has(place: &Place, table: &[&str]) -> bool {
+fn has(place: &Place, table: names::Table) -> bool {
     place.stack.split(';').any(|name| names::is(name, table))
 }
 

@@ -126,7 +126,7 @@ fn waker(profile: &Profile, stack: &Stack) -> Option<u32> {
 /// ended, for so processes wake each other. Data that comes over a socket is no turn.
 fn may_be_a_turn(profile: &Profile, stack: &Stack) -> bool {
     let frames = leaf_first(profile, stack);
-    let has = |table: &[&str]| frames.iter().any(|frame| names::is(&frame.name, table));
+    let has = |table: names::Table| frames.iter().any(|frame| names::is(&frame.name, table));
     match stack.wait.as_ref().map(|wait| wait.class).unwrap_or_default() {
         WaitClass::Lock => {
             ![names::IDLE_RUN_TIME, names::TOGETHER, names::COLLECTED_HEAPS].into_iter().any(has)

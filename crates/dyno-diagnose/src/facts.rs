@@ -297,7 +297,7 @@ impl<'o> OnCpu<'o> {
     /// Share of the time spent on these kinds of work in which a thread goes to sleep until something comes, or looks through a list of
     /// descriptors for it.
     pub(super) fn share_for_events(&self, costs: &[Cost]) -> f64 {
-        let has = |frames: &[&Frame], table: &[&str]| {
+        let has = |frames: &[&Frame], table: names::Table| {
             frames.iter().any(|frame| frame.origin == Origin::Kernel && names::is(&frame.name, table))
         };
         self.share_where(|frames| {
@@ -308,7 +308,7 @@ impl<'o> OnCpu<'o> {
     }
 
     /// Share of the time with a frame of this table in the stack.
-    pub(super) fn share_with(&self, table: &[&str]) -> f64 {
+    pub(super) fn share_with(&self, table: names::Table) -> f64 {
         // A function is in thousands of stacks: each is held against the table once.
         let is_in: Vec<bool> =
             self.profile.frames.iter().map(|frame| names::is(&frame.name, table)).collect();
@@ -318,7 +318,7 @@ impl<'o> OnCpu<'o> {
     }
 
     /// Share of the time with a frame of one table that was called, by way of others, by one of another.
-    pub(super) fn share_below(&self, callers: &[&str], table: &[&str]) -> f64 {
+    pub(super) fn share_below(&self, callers: names::Table, table: names::Table) -> f64 {
         self.share_where(|frames| {
             let at = frames.iter().position(|frame| names::is(&frame.name, table));
             at.is_some_and(|at| frames[at..].iter().any(|frame| names::is(&frame.name, callers)))
@@ -337,7 +337,7 @@ impl<'o> OnCpu<'o> {
     }
 
     /// The program's own place from which most of what has a frame of this table comes.
-    pub(super) fn place_with(&self, table: &[&str]) -> Option<String> {
+    pub(super) fn place_with(&self, table: names::Table) -> Option<String> {
         let mut sums = BTreeMap::<String, u64>::new();
         for stack in &self.profile.stacks {
             let frames = leaf_first(self.profile, stack);
@@ -476,7 +476,7 @@ impl<'o> OnCpu<'o> {
     }
 
     /// Names of the frames of this table that were seen, the most frequent first.
-    pub(super) fn seen_of(&self, table: &[&str]) -> Vec<String> {
+    pub(super) fn seen_of(&self, table: names::Table) -> Vec<String> {
         let mut sums = BTreeMap::<&str, u64>::new();
         for stack in &self.profile.stacks {
             let names: BTreeSet<&str> =
@@ -573,15 +573,15 @@ impl Cost {
 
 /// What a stack's time was spent on. The kernel's side decides where there is one; then the deepest cause.
 fn cost(frames: &[&Frame]) -> Cost {
-    let any = |origin: Origin, table: &[&str]| {
+    let any = |origin: Origin, table: names::Table| {
         frames.iter().any(|frame| frame.origin == origin && names::is(&frame.name, table))
     };
-    let kernel = |table: &[&str]| any(Origin::Kernel, table);
-    let user = |table: &[&str]| any(Origin::User, table);
+    let kernel = |table: names::Table| any(Origin::Kernel, table);
+    let user = |table: names::Table| any(Origin::User, table);
     if frames.iter().any(|frame| frame.origin == Origin::Kernel) {
         return kernel_cost(kernel, user);
     }
-    let near = |table: &[&str]| frames.iter().take(2).any(|frame| names::is(&frame.name, table));
+    let near = |table: names::Table| frames.iter().take(2).any(|frame| names::is(&frame.name, table));
     if user(names::ACQUIRE) || user(names::RELEASE) {
         return if user(names::ALLOCATOR) { Cost::AllocatorLock } else { Cost::UserLock };
     }
@@ -617,7 +617,7 @@ fn formats(frames: &[&Frame]) -> bool {
     first.unwrap_or(false)
 }
 
-fn kernel_cost(kernel: impl Fn(&[&str]) -> bool, user: impl Fn(&[&str]) -> bool) -> Cost {
+fn kernel_cost(kernel: impl Fn(names::Table) -> bool, user: impl Fn(names::Table) -> bool) -> Cost {
     let is_locks = || user(names::ACQUIRE) || user(names::RELEASE) && !user(names::WAKES);
     match () {
         () if kernel(names::FILTER) || kernel(names::PROBES) => Cost::Filter,

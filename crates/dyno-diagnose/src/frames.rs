@@ -70,7 +70,7 @@ pub(super) fn is_own(profile: &Profile, frame: &Frame) -> bool {
         "_PyObject_*",
     ];
     let module = frame.module.and_then(|at| profile.modules.get(at as usize));
-    let is_in = |table: &[&str]| module.is_some_and(|module| names::is(&module.path, table));
+    let is_in = |table: names::Table| module.is_some_and(|module| names::is(&module.path, table));
     let library = is_in(names::LIBRARIES) || is_in(names::MACHINES);
     let of_run_time = [
         names::VIRTUAL_MACHINE,

@@ -79,7 +79,7 @@ const SCHEDULES_MIN: f64 = 0.1;
 /// The same of goroutines.
 fn goroutines_hand_over(facts: &Facts<'_>) -> Option<Draft> {
     let on = facts.on.as_ref()?;
-    let has = |frames: &[&Frame], table: &[&str]| {
+    let has = |frames: &[&Frame], table: names::Table| {
         frames.iter().any(|frame| frame.origin == Origin::User && names::is(&frame.name, table))
     };
     let hands = on.share_where(|frames| has(frames, HANDS));

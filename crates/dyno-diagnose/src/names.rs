@@ -5,11 +5,55 @@
 mod kernel;
 mod memory;
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 pub(super) use kernel::*;
 pub(super) use memory::*;
 
-/// Whether `name` is in `table`. A `*` in an entry stands for anything, for nothing too: in names of Go's methods for itself.
-pub(super) fn is(name: &str, table: &[&str]) -> bool {
+/// Names that belong together. A `*` in an entry stands for anything, for nothing too: in names of Go's methods for itself.
+pub(super) type Table = &'static [&'static str];
+
+/// Whether `name` is in `table`.
+pub(super) fn is(name: &str, table: Table) -> bool {
+    match table.len() {
+        0..SHORT => is_in(name, table),
+        _ => KNOWN.with_borrow_mut(|known| known.is(name, table)),
+    }
+}
+
+/// Tables of fewer entries are read sooner than answers are looked up.
+const SHORT: usize = 6;
+
+thread_local! {
+    static KNOWN: RefCell<Known> = RefCell::default();
+}
+
+/// Answers that were given before. Each stack that a function stands in has the same questions asked of its name, some hundred
+/// thousand times in a diagnosis, and what is in a table never changes.
+#[derive(Default)]
+struct Known {
+    /// By where a table lies and how long it is: its place in the answers.
+    tables: HashMap<(usize, usize), usize>,
+    names: HashMap<Box<str>, Vec<Option<bool>>>,
+}
+
+impl Known {
+    fn is(&mut self, name: &str, table: Table) -> bool {
+        let next = self.tables.len();
+        let at = *self.tables.entry((table.as_ptr().addr(), table.len())).or_insert(next);
+        if let Some(Some(known)) = self.names.get(name).and_then(|answers| answers.get(at)) {
+            return *known;
+        }
+        let answer = is_in(name, table);
+        let answers = self.names.entry(name.into()).or_default();
+        answers.resize(answers.len().max(at + 1), None);
+        answers[at] = Some(answer);
+        answer
+    }
+}
+
+fn is_in(name: &str, table: Table) -> bool {
     let name = bare(name);
     if table.iter().any(|entry| fits(name, entry)) {
         return true;
@@ -57,14 +101,17 @@ fn fits(name: &str, entry: &str) -> bool {
 
 /// A name without what linkers and compilers hang on it: `free@GLIBC_2.2.5`, `unlink_chunk.constprop.0`.
 pub(super) fn bare(name: &str) -> &str {
-    let name = name.split('@').next().unwrap_or(name);
-    // Most names have none, and each is asked for a thousand times.
-    if !name.contains('.') {
-        return name;
+    const MARKS: [&str; 6] = [".isra", ".constprop", ".part", ".cold", ".llvm", ".lto_priv"];
+    let name = name.find('@').map_or(name, |at| &name[..at]);
+    // Each name is asked for a thousand times, and six searches of the whole of it were half of a diagnosis.
+    let mut from = 0;
+    while let Some(dot) = name[from..].find('.') {
+        if MARKS.iter().any(|mark| name[from + dot..].starts_with(mark)) {
+            return &name[..from + dot];
+        }
+        from += dot + 1;
     }
-    let marks = [".isra", ".constprop", ".part", ".cold", ".llvm", ".lto_priv"];
-    let cut = marks.iter().filter_map(|mark| name.find(mark)).min();
-    cut.map_or(name, |at| &name[..at])
+    name
 }
 
 /// Numbers become text.

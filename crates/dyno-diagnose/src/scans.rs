@@ -133,9 +133,9 @@ pub(super) fn whole_tables(facts: &Facts<'_>) -> Option<Draft> {
 
 /// The share of the CPU in which an engine reads a table, where it goes from row to row there.
 fn share(on: &OnCpu<'_>, engine: &Engine) -> Option<f64> {
-    let below = |table: &[&str]| {
+    let below = |table: names::Table| {
         on.share_where(|frames| {
-            let any = |table: &[&str]| frames.iter().any(|frame| names::is(&frame.name, table));
+            let any = |table: names::Table| frames.iter().any(|frame| names::is(&frame.name, table));
             any(engine.reads) && any(table)
         })
     };

@@ -58,7 +58,7 @@ pub(super) fn repeated_setup(facts: &Facts<'_>) -> Outcome {
 }
 
 /// In how many parts of the time a function of this table was seen; `None` where nobody knows when samples fell.
-fn parts(facts: &Facts<'_>, table: &[&str]) -> Option<usize> {
+fn parts(facts: &Facts<'_>, table: names::Table) -> Option<usize> {
     let profile = facts.seen.on_cpu.as_ref()?;
     let all = profile.stacks.iter().flat_map(|stack| &stack.slices).map(|(slice, _)| *slice);
     let (first, last) = all.fold((u32::MAX, 0), |(first, last), slice| (first.min(slice), last.max(slice)));
@@ -75,7 +75,7 @@ fn parts(facts: &Facts<'_>, table: &[&str]) -> Option<usize> {
 }
 
 /// The program's own place from which most of it is made: outside of all that makes it.
-fn caller(facts: &Facts<'_>, table: &[&str]) -> Option<String> {
+fn caller(facts: &Facts<'_>, table: names::Table) -> Option<String> {
     let profile = facts.seen.on_cpu.as_ref()?;
     let mut sums = std::collections::BTreeMap::<String, u64>::new();
     for stack in &profile.stacks {

@@ -64,7 +64,7 @@ fn scans(facts: &Facts<'_>) -> Option<Draft> {
     if per_s < 1.0 {
         return None;
     }
-    let kernel = |frames: &[&Frame], table: &[&str]| {
+    let kernel = |frames: &[&Frame], table: names::Table| {
         frames.iter().any(|frame| frame.origin == Origin::Kernel && names::is(&frame.name, table))
     };
     let share = on.share_where(|frames| kernel(frames, SCANS) && !kernel(frames, names::SWITCH));
@@ -207,7 +207,7 @@ impl Calls {
         let calls = counted.into_iter().flat_map(|profile| &profile.system_calls);
         let rates: Vec<(&str, f64)> =
             calls.map(|(name, call)| (name.as_str(), call.count as f64 / seconds)).collect();
-        let sum = |table: &[&str]| {
+        let sum = |table: names::Table| {
             // A sum of nothing is minus zero, which would be printed so.
             rates.iter().filter(|(name, _)| names::is(name, table)).map(|call| call.1).sum::<f64>() + 0.0
         };
@@ -420,7 +420,7 @@ fn few_bytes(bytes: f64) -> String {
 }
 
 /// Calls per second that look at files, where it goes through folders.
-fn walking(sum: &dyn Fn(&[&str]) -> f64) -> f64 {
+fn walking(sum: &dyn Fn(names::Table) -> f64) -> f64 {
     let (lists, opens) = (sum(&["getdents*"]), sum(&["open", "openat*"]));
     let looks = sum(names::CALLS_FOR_FILES) + lists + opens;
     let reads = sum(&["read", "pread64"]).min(READS_PER_OPEN_MAX * opens);

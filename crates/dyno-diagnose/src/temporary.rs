@@ -24,7 +24,7 @@ const SHARE_MIN: f64 = 0.25;
 pub(super) fn files(facts: &Facts<'_>) -> Option<Draft> {
     let (on, off) = (facts.on_both_sides()?, facts.off.as_ref()?);
     let seconds = off.profile.duration_s.max(1e-9);
-    let per_s = |table: &[&str]| {
+    let per_s = |table: names::Table| {
         let calls = off.profile.system_calls.iter().filter(|(name, _)| names::is(name, table));
         calls.map(|(_, call)| call.count).sum::<u64>() as f64 / seconds
     };

@@ -338,7 +338,7 @@ impl<'o> OffCpu<'o> {
 
     /// Whether who ended a wait did so in one of these functions: by writing into an eventfd or a pipe, say, and not by a word from the
     /// network.
-    fn is_ended_in(&self, stack: &Stack, table: &[&str]) -> bool {
+    fn is_ended_in(&self, stack: &Stack, table: names::Table) -> bool {
         let frames = self.waker(stack).map_or(&[][..], |waker| &waker.frames);
         frames.iter().any(|at| names::is(&self.profile.frames[*at as usize].name, table))
     }
@@ -373,7 +373,8 @@ impl<'o> OffCpu<'o> {
     fn looks_again(&self, frames: &[&Frame]) -> bool {
         let user = || frames.iter().filter(|frame| frame.origin == Origin::User);
         let path = |frame: &Frame| frame.module.and_then(|at| self.profile.modules.get(at as usize));
-        let is_in = |frame: &&Frame, table: &[&str]| path(frame).is_some_and(|of| names::is(&of.path, table));
+        let is_in =
+            |frame: &&Frame, table: names::Table| path(frame).is_some_and(|of| names::is(&of.path, table));
         let caller = user().find(|frame| !is_in(frame, names::LIBRARIES));
         caller.is_some_and(|frame| is_in(frame, names::LOOKS_AGAIN_MODULES))
             || user().any(|frame| names::is(&frame.name, names::LOOKS_AGAIN))
@@ -889,7 +890,7 @@ fn spent_at_disks(threads: &BTreeMap<u32, ThreadTime>, tids: &BTreeSet<u32>) -> 
 }
 
 fn lock_kind(frames: &[&Frame]) -> LockKind {
-    let user = |table: &[&str]| {
+    let user = |table: names::Table| {
         frames.iter().any(|frame| frame.origin == Origin::User && names::is(&frame.name, table))
     };
     if is_interpreter_lock(frames) {
@@ -913,7 +914,7 @@ fn primitive(frames: &[&Frame]) -> Option<LockKind> {
     let user = frames.iter().filter(|frame| frame.origin == Origin::User);
     let mut found = None;
     for frame in user {
-        let is = |table: &[&str]| names::is(&frame.name, table);
+        let is = |table: names::Table| names::is(&frame.name, table);
         match () {
             () if is(names::ACQUIRE) => found = Some(LockKind::Mutex),
             () if is(names::AWAIT) || is(names::TOGETHER) || is(names::IDLE_RUN_TIME) => {

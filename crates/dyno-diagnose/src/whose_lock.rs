@@ -30,7 +30,7 @@ pub(super) const INTERPRETERS_LOCK: &str = "the interpreter's lock (GIL)";
 
 /// Whose lock a word in memory is, where a run-time makes locks for programs.
 pub(super) fn made_by(frames: &[&Frame]) -> Option<&'static str> {
-    let has = |table: &[&str]| frames.iter().any(|frame| names::is(&frame.name, table));
+    let has = |table: names::Table| frames.iter().any(|frame| names::is(&frame.name, table));
     match () {
         () if has(names::PYTHON_LOCK) => Some("a lock of Python's threading"),
         () if has(names::RUBY_MUTEX) => Some("a mutex of Ruby's"),
@@ -40,7 +40,7 @@ pub(super) fn made_by(frames: &[&Frame]) -> Option<&'static str> {
 
 /// Locks that a run-time keeps by other means than one word in memory.
 pub(super) fn run_time_lock(frames: &[&Frame]) -> Option<&'static str> {
-    let has = |table: &[&str]| frames.iter().any(|frame| names::is(&frame.name, table));
+    let has = |table: names::Table| frames.iter().any(|frame| names::is(&frame.name, table));
     match () {
         () if is_interpreter_lock(frames) => Some(INTERPRETERS_LOCK),
         () if has(&["ObjectMonitor::enter*", "ObjectMonitor::EnterI*"]) => {

@@ -117,9 +117,9 @@ fn notes(record: &Diagnosis) -> Vec<Fact> {
 
 const NOTHING_NEAR: &str = "nothing: no figure comes to a quarter of what a finding takes";
 
-/// Whether enough of the rules looked, and none found anything.
+/// Whether enough of the rules looked, and none had anything to say.
 fn is_told_nothing(record: &Diagnosis) -> bool {
-    record.findings.is_empty() && has_looked(record) && !is_blind(record)
+    record.findings.is_empty() && record.notes.is_empty() && has_looked(record) && !is_blind(record)
 }
 
 /// What could not be looked at, by the reason: one right that is missing takes many rules at once.

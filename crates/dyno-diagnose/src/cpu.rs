@@ -37,7 +37,7 @@ const COLLECTED_MIN: f64 = 0.5;
 /// One place takes the CPU, and its code shows how the time is lost.
 pub(super) fn user_hot_spot(facts: &Facts<'_>) -> Outcome {
     let Some(on) = &facts.on else { return facts.no_profile() };
-    if let Some(draft) = scans::whole_tables(facts).or_else(|| search(facts)) {
+    if let Some(draft) = scans::whole_tables(facts).or_else(|| search(facts)).or_else(|| reads_clock(on)) {
         return Outcome::Found(draft);
     }
     if let Some(draft) = one_function(facts, on).or_else(|| one_call(facts)) {
@@ -68,6 +68,19 @@ pub(super) fn user_hot_spot(facts: &Facts<'_>) -> Outcome {
         }
         None => Outcome::Against("no user function was seen running".to_owned()),
     }
+}
+
+/// The clock is read again and again: what it says is the same for a thousand reads.
+fn reads_clock(on: &super::facts::OnCpu<'_>) -> Option<Draft> {
+    let share = on.share_with(names::READS_CLOCK);
+    (share >= WORK_SHARE_MIN).then(|| {
+        let summary = format!("{} of the CPU reads the clock", percent(share));
+        let functions = on.seen_of(names::READS_CLOCK).into_iter().take(3).collect::<Vec<_>>().join(", ");
+        Draft::new(Class::UserHotSpot, share, summary)
+            .fact(format!("in {functions}"), share, "share")
+            .next("read it once for a turn, a batch or a hundred items, or a coarse clock (CLOCK_MONOTONIC_COARSE)")
+            .at(on.place_with(names::READS_CLOCK))
+    })
 }
 
 /// Threads that run for so much of the time work beside the busiest: more of them than CPUs take turns.
@@ -546,6 +559,24 @@ mod tests {
         assert_eq!(with("main;feed;sdscatprintf;sdscatvprintf;sdsMakeRoom"), [Class::Formatting]);
         assert_eq!(with("main;feed;g_strdup_printf;g_vasprintf;0x10"), [Class::Formatting]);
         assert_eq!(with("main;feed;printfile;0x10"), []);
+    }
+
+    /// `std::chrono::steady_clock::now()` for each item. Planted faults: it is a hot function and no more (`reads_clock` of nothing); however
+    /// little; what waits until a time is at it too.
+    #[test]
+    fn who_reads_the_clock_for_each_item_is_told() {
+        let reads = |hundredths: u64| {
+            let clock = "main;work;std::chrono::_V2::steady_clock::now();clock_gettime;__vdso_clock_gettime";
+            Scene::new(&[9.0, 9.0]).on(clock, hundredths).on("main;work", 100 - hundredths)
+        };
+        let found = reads(30).diagnosed().findings.remove(0);
+        assert_eq!(
+            (found.class, found.summary.as_str()),
+            (Class::UserHotSpot, "30 % of the CPU reads the clock")
+        );
+        assert_eq!(found.next[0].code.as_deref(), Some("work"));
+        assert_eq!(reads(24).classes(), []);
+        assert_eq!(Scene::new(&[9.0, 9.0]).on("main;clock_nanosleep", 30).on("main;work", 70).classes(), []);
     }
 
     /// Ruby as Debian strips it: `format` in a loop, and a collection for nearly each string. Planted faults: text that is made calls for it

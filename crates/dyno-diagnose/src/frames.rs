@@ -78,6 +78,7 @@ pub(super) fn is_own(profile: &Profile, frame: &Frame) -> bool {
         names::INTERPRETER_LOCK,
         names::RUNS_PROGRAMS,
         names::COLLECTORS,
+        names::READS_CLOCK,
     ];
     frame.origin == Origin::User
         && !library

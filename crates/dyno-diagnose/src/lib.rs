@@ -47,6 +47,7 @@ mod shortened;
 mod spin;
 mod system_calls;
 mod temporary;
+mod threads_begun;
 #[cfg(test)]
 mod told;
 mod unsampled;

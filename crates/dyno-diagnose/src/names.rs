@@ -358,6 +358,29 @@ pub(super) const COMPARE: &[&str] = &[
     "__strnlen*",
 ];
 
+/// The clock is read: by the C library and the kernel's page of code, by run-times.
+pub(super) const READS_CLOCK: &[&str] = &[
+    "clock_gettime",
+    "__clock_gettime*",
+    "gettimeofday",
+    "__gettimeofday*",
+    "__vdso_clock_gettime",
+    "__vdso_gettimeofday",
+    "__vdso_time",
+    "__kernel_clock_gettime",
+    "std::chrono::_V2::*clock::now*",
+    "std::time::Instant::now",
+    "std::time::SystemTime::now",
+    "time.Now",
+    "time.now",
+    "runtime.nanotime*",
+    "runtime.walltime*",
+    "os::javaTimeNanos*",
+    "os::javaTimeMillis*",
+    "java.lang.System.nanoTime",
+    "java.lang.System.currentTimeMillis",
+];
+
 /// Where a program begins: all of it is in there.
 pub(super) const FIRST: &[&str] = &["main", "main.main", "*::main", "_start", "main._omp_fn.*"];
 

@@ -15,6 +15,7 @@ use super::facts::{Cost, Facts, OnCpu};
 use super::idle::is_poll;
 use super::names;
 use super::temporary;
+use super::threads_begun;
 
 /// Share of the CPU in the kernel from which fewer calls would be felt.
 const KERNEL_SHARE_MIN: f64 = 0.35;
@@ -125,7 +126,11 @@ pub(super) fn syscall_heavy(facts: &Facts<'_>) -> Outcome {
     let Some(kernel) = kernel_share(facts) else {
         return Outcome::Unseen("the share of CPU time in the kernel");
     };
-    if let Some(draft) = scans(facts).or_else(|| lists(facts)).or_else(|| log_lines(facts)) {
+    if let Some(draft) = scans(facts)
+        .or_else(|| lists(facts))
+        .or_else(|| log_lines(facts))
+        .or_else(|| threads_begun::again_and_again(facts))
+    {
         return Outcome::Found(draft);
     }
     let calls = Calls::of(facts);

@@ -64,7 +64,7 @@ impl Below {
 pub(super) fn of_thread(profile: &Profile, tid: u32) -> Option<Call> {
     let is_its =
         |stack: &&Stack| profile.threads.get(stack.thread as usize).is_some_and(|one| one.tid == tid);
-    let is_told: Vec<bool> = profile.frames.iter().map(|frame| is_told_otherwise(frame)).collect();
+    let is_told: Vec<bool> = profile.frames.iter().map(is_told_otherwise).collect();
     let (mut all_ns, mut functions) = (0, BTreeMap::<(String, Option<u32>), Below>::new());
     for stack in profile.stacks.iter().filter(is_its) {
         all_ns += stack.weight_ns;

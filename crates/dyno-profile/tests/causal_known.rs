@@ -1,6 +1,8 @@
 //! Causal profiles of machines whose truth is known: what is claimed, how often falsely, and how well it is hit.
 #![allow(clippy::unwrap_used)]
 
+// Steps as in the wild are another test's.
+#[allow(dead_code)]
 #[path = "causal/machine.rs"]
 mod machine;
 #[path = "causal/pairs.rs"]

@@ -540,7 +540,8 @@ impl<'s> Live<'s> {
 
     fn sped_up(&mut self, site: usize, percent: u32, span: Span) -> Result<Window, Error> {
         let tried = self.sites[site].clone();
-        assert!((1..=100).contains(&percent), "a time can be saved once");
+        // By nothing: its samples are counted, and nobody pauses.
+        assert!(percent <= 100, "a time can be saved once");
         match &tried.place {
             Place::Code { ranges, .. } => {
                 let delay_ns = self.period_ns() * u64::from(percent) / 100;

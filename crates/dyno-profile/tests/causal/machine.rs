@@ -15,6 +15,9 @@ use dyno_profile::Error;
 use dyno_profile::causal::{Moment, Pair, Pause, Rig, Span, Treatment, Window};
 use dyno_record::causal::SlowedAt;
 
+mod cores;
+mod wild;
+
 /// Time between samples, unless finer ones are asked for.
 pub(crate) const PERIOD_NS: u64 = 1_000_000;
 /// Drift changes this often.
@@ -24,6 +27,8 @@ const SETTLE_MORE_NS: u64 = 3_000_000;
 const COOL_NS: u64 = 8_000_000;
 /// Longer than any run, and not so long that it could not be added to.
 const FOR_EVER: u64 = 1 << 60;
+/// Sites of a program, at most.
+const SITES: usize = 16;
 /// In which a quota is spent.
 const QUOTA_PERIOD_NS: u64 = 100_000_000;
 
@@ -54,6 +59,39 @@ pub(crate) enum Step {
     Begin,
     End,
     Visit,
+    /// As `Run`, of a length that varies as waits for chance do, with this mean.
+    Varied(usize, u64),
+    /// Goes on with such a chance, percent; else so many steps are left out.
+    Chance(u64, usize),
+    /// Leaves out so many steps.
+    Skip(usize),
+    /// Puts an item into a queue; where there is no room the oldest is lost.
+    PushOrDrop(usize),
+    /// Takes an item; where there is none so many steps are left out.
+    TryPop(usize, usize),
+    /// Takes an item of the one queue, else of the other, else waits for either.
+    PopEither(usize, usize),
+    /// Waits so long at most for an item; where none came so many steps are left out.
+    PopFor(usize, u64, usize),
+    /// Looks for an item, and sleeps twice as long each time there is none, from so long to so long.
+    Poll(usize, u64, u64),
+    /// Takes all that lies in a queue once it is so many, or so long after it began to wait for that.
+    Collect(usize, usize, u64),
+    /// Computes so long, and so long for each of what was collected.
+    RunEach(usize, u64, u64),
+    /// A visit, or an item for a queue, for each of what was collected.
+    VisitEach,
+    PushEach(usize),
+    /// A lock of which readers hold any number and a writer all; who waits to write goes first.
+    Read(usize),
+    Write(usize),
+    Leave(usize),
+    /// A limit of one in so long, of which so many may be saved up.
+    Token(u64, u64),
+    /// Computes for so long whenever that was last done longer ago than this.
+    Stale(usize, u64, u64),
+    /// One visit for each so many of them.
+    VisitOnceIn(u64),
 }
 
 /// Threads and what they share.
@@ -68,8 +106,11 @@ pub(crate) struct Program {
     pub(crate) wakes_at: usize,
     /// CPU time of all threads together in each tenth of a second, pauses included.
     pub(crate) quota_ns: Option<u64>,
-    /// Who waits for another thread does so in a loop.
+    /// Who waits for another thread does so in a loop, and for how long before it sleeps.
     pub(crate) spins: bool,
+    pub(crate) spins_for: Option<u64>,
+    /// Fewer cores than threads.
+    pub(crate) cores: Option<usize>,
 }
 
 /// How much a machine misbehaves.
@@ -128,6 +169,16 @@ struct Thread {
     spun_g: u64,
     before: u64,
     late: u64,
+    /// When a wait ends by the clock, what was collected, how long it sleeps next, and what passed the point.
+    times_out: Option<u64>,
+    batch: u64,
+    backs_off: u64,
+    passed: u64,
+    /// It waits for a core, on which its next step begins, or goes on.
+    is_ready: bool,
+    begins_step: bool,
+    core: Option<usize>,
+    entered: u64,
 }
 
 /// Where a sample found a thread that waits in loops, as the probe has it.
@@ -149,6 +200,9 @@ pub(crate) struct Machine {
     poppers: Vec<VecDeque<usize>>,
     pushers: Vec<VecDeque<usize>>,
     meeting: Vec<usize>,
+    collectors: Vec<Option<(usize, usize)>>,
+    shared: Vec<wild::Shared>,
+    cores: cores::Cores,
     /// How much of each site's time is left, for the truth.
     shortened: Option<(usize, f64)>,
     noise: Noise,
@@ -178,6 +232,10 @@ pub(crate) struct Machine {
     begun_ns: VecDeque<u64>,
     took_ns: u64,
     counting: bool,
+    /// How often each site was entered.
+    calls: [u64; SITES],
+    /// Samples in loops that wait, and all.
+    sampled: [u64; 2],
 }
 
 impl Machine {
@@ -200,9 +258,18 @@ impl Machine {
             spun_g: 0,
             before: 0,
             late: 0,
+            times_out: None,
+            batch: 0,
+            backs_off: 0,
+            passed: 0,
+            is_ready: false,
+            begins_step: false,
+            core: None,
+            entered: 0,
         });
         let threads: Vec<Thread> = threads.collect();
         let locks = 4;
+        let cores = cores::Cores::new(program.cores, &mut rng);
         let mut machine = Machine {
             holders: vec![None; locks],
             lock_queues: vec![VecDeque::new(); locks],
@@ -210,6 +277,9 @@ impl Machine {
             poppers: vec![VecDeque::new(); program.queues.len()],
             pushers: vec![VecDeque::new(); program.queues.len()],
             meeting: Vec::new(),
+            collectors: vec![None; program.queues.len()],
+            shared: vec![wild::Shared::default(); locks],
+            cores,
             program: program.clone(),
             threads,
             shortened: None,
@@ -234,9 +304,13 @@ impl Machine {
             begun_ns: VecDeque::new(),
             took_ns: 0,
             counting: false,
+            calls: [0; SITES],
+            sampled: [0; 2],
         };
         for thread in 0..machine.threads.len() {
-            machine.begin(thread);
+            if machine.gets_core(thread) {
+                machine.begin(thread);
+            }
         }
         machine
     }
@@ -263,6 +337,17 @@ impl Machine {
     /// Time saved per visit, in percent, when a site really is shorter by so many percent.
     pub(crate) fn truth(program: &Program, site: usize, percent: u32) -> f64 {
         Machine::changed(program, site, -f64::from(percent))
+    }
+
+    /// The same, counted for longer, where chance decides much.
+    #[allow(dead_code, reason = "asked of programs of chance alone")]
+    pub(crate) fn truth_over(program: &Program, site: usize, percent: u32, seconds: u64) -> f64 {
+        let period = |shortened| {
+            let mut machine = Machine { shortened, ..Machine::new(program, QUIET, 1) };
+            let window = machine.count(Duration::from_secs(seconds));
+            (window.last.at_ns - window.first.at_ns) as f64 / (window.visits - 1) as f64
+        };
+        100.0 * (1.0 - period(Some((site, 1.0 - f64::from(percent) / 100.0))) / period(None))
     }
 
     /// What a site that takes so much longer, percent, costs.
@@ -304,6 +389,26 @@ impl Machine {
         Window { length_ns: self.now.get() - from, pair, ..std::mem::take(&mut self.seen) }
     }
 
+    /// Whether turns differ, so that none says how often a site is entered.
+    fn is_wild(&self) -> bool {
+        let is_plain = |step: &Step| {
+            !matches!(
+                step,
+                Step::Chance(..)
+                    | Step::Skip(_)
+                    | Step::TryPop(..)
+                    | Step::PopFor(..)
+                    | Step::VisitEach
+                    | Step::VisitOnceIn(_)
+                    | Step::Stale(..)
+                    | Step::RunEach(..)
+                    | Step::PopEither(..)
+                    | Step::PushOrDrop(_)
+            )
+        };
+        !self.program.threads.iter().flatten().all(is_plain)
+    }
+
     fn has_pair(&self) -> bool {
         self.program.threads.iter().flatten().any(|step| matches!(step, Step::End))
     }
@@ -327,9 +432,11 @@ impl Machine {
 
     fn next(&self) -> Option<(u64, usize)> {
         let when = |thread: &Thread| match thread.state {
-            State::Running => (thread.since + thread.left).min(thread.next_tick),
-            State::Paused { until, .. } | State::Sleeping { until } => until,
-            State::Blocked => u64::MAX,
+            State::Running | State::Paused { .. } if thread.is_ready => u64::MAX,
+            State::Running => (thread.since + thread.left).min(thread.next_tick).min(self.slice_ends(thread)),
+            State::Paused { until, .. } => until.min(self.slice_ends(thread)),
+            State::Sleeping { until } => until,
+            State::Blocked => thread.times_out.unwrap_or(u64::MAX),
         };
         let next = self.threads.iter().enumerate().map(|(at, thread)| (when(thread), at)).min()?;
         (next.0 < u64::MAX).then_some(next)
@@ -339,7 +446,7 @@ impl Machine {
     fn book(&mut self, at: usize) {
         let now = self.now.get();
         let thread = &mut self.threads[at];
-        if matches!(thread.state, State::Running | State::Paused { .. }) {
+        if matches!(thread.state, State::Running | State::Paused { .. }) && !thread.is_ready {
             let ran = now.saturating_sub(thread.since);
             if self.counting {
                 self.seen.target_cpu_ns += ran;
@@ -376,9 +483,13 @@ impl Machine {
     fn event(&mut self, at: usize) {
         let now = self.now.get();
         self.book(at);
+        if self.slice_ends(&self.threads[at]) <= now {
+            return self.preempt(at);
+        }
         match self.threads[at].state {
             State::Paused { debt, .. } => {
-                self.threads[at].l += debt;
+                // Who waited for its core meanwhile may have been credited.
+                self.threads[at].l = (self.threads[at].l + debt).min(self.g.max(self.threads[at].l));
                 self.threads[at].state = State::Running;
                 self.skip_ticks(at);
                 // What it looks for has not waited.
@@ -390,30 +501,40 @@ impl Machine {
                 if self.counting {
                     self.seen.outer_wakes += 1;
                 }
+                self.off_core(at);
                 self.run_on(at);
-                self.step(at);
             }
             State::Running if now >= self.threads[at].next_tick => self.tick(at),
+            State::Running if self.threads[at].waits_in_loop => self.sleep_after_spinning(at),
             State::Running => {
                 self.threads[at].at += 1;
                 self.step(at);
             }
-            State::Blocked => {}
+            State::Blocked => self.time_out(at),
         }
     }
 
     fn skip_ticks(&mut self, at: usize) {
         let (now, period_ns) = (self.now.get().max(self.held_until), self.period_ns);
+        if let Some(core) = self.threads[at].core {
+            self.threads[at].next_tick = self.cores.next_tick(core, now, period_ns);
+            return;
+        }
         let thread = &mut self.threads[at];
         while thread.next_tick <= now {
             thread.next_tick += period_ns;
         }
     }
 
+    /// Goes on with its next step, or waits for a core to do so.
     fn run_on(&mut self, at: usize) {
         self.threads[at].state = State::Running;
-        self.threads[at].since = self.now.get().max(self.held_until);
-        self.skip_ticks(at);
+        self.threads[at].times_out = None;
+        if self.gets_core(at) {
+            self.threads[at].since = self.now.get().max(self.held_until);
+            self.skip_ticks(at);
+            self.step(at);
+        }
     }
 
     /// A sample.
@@ -428,6 +549,8 @@ impl Machine {
             self.seen.foreign += foreign;
             self.seen.queued_ns += foreign * self.period_ns;
         }
+        self.sampled[0] += u64::from(self.threads[at].waits_in_loop);
+        self.sampled[1] += 1;
         let waits = self.owes_nothing_yet(at);
         if let Treatment::SpeedUp { site, percent } = self.treatment {
             let here = self.site_of(at);
@@ -502,7 +625,8 @@ impl Machine {
     fn site_of(&self, at: usize) -> Option<usize> {
         match self.step_of(at) {
             _ if self.threads[at].waits_in_loop => None,
-            Step::Run(site, _) => Some(site),
+            Step::Run(site, _) | Step::Varied(site, _) | Step::RunEach(site, ..) => Some(site),
+            Step::Stale(site, ..) => Some(site),
             _ => None,
         }
     }
@@ -516,9 +640,8 @@ impl Machine {
         loop {
             match self.step_of(at) {
                 Step::Run(site, ns) => {
-                    self.threads[at].left = self.duration(site, ns);
-                    self.threads[at].since = self.now.get().max(self.held_until);
-                    return;
+                    let duration = self.duration(site, ns);
+                    return self.compute(at, duration);
                 }
                 Step::Visit => self.visit(at),
                 Step::Drain(queue) => {
@@ -542,23 +665,14 @@ impl Machine {
                 }
                 Step::Push(queue) if self.items[queue] < self.program.queues[queue] => {
                     self.items[queue] += 1;
-                    if let Some(popper) = self.poppers[queue].pop_front() {
-                        self.items[queue] -= 1;
-                        self.wake(at, popper);
-                    }
+                    self.hand_out(at, queue);
                 }
                 Step::Push(queue) => {
                     self.pushers[queue].push_back(at);
                     return self.block(at);
                 }
                 Step::Pop(queue) if self.items[queue] > 0 => {
-                    self.items[queue] -= 1;
-                    let has_room = self.program.queues[queue] - self.items[queue] >= self.program.wakes_at;
-                    if let Some(pusher) = self.pushers[queue].front().copied().filter(|_| has_room) {
-                        self.pushers[queue].pop_front();
-                        self.items[queue] += 1;
-                        self.wake(at, pusher);
-                    }
+                    self.take(at, queue);
                 }
                 Step::Pop(queue) => {
                     self.poppers[queue].push_back(at);
@@ -598,18 +712,45 @@ impl Machine {
                         return self.sleep(at, due);
                     }
                 }
+                step => {
+                    if self.wild(at, step) == wild::Goes::Off {
+                        return;
+                    }
+                }
             }
             self.threads[at].at += 1;
         }
     }
 
+    fn compute(&mut self, at: usize, ns: u64) {
+        self.threads[at].left = ns;
+        self.threads[at].since = self.now.get().max(self.held_until);
+    }
+
+    /// Takes an item that is there, and lets one in that waits for room.
+    fn take(&mut self, at: usize, queue: usize) {
+        self.items[queue] -= 1;
+        self.let_in(at, queue);
+    }
+
+    fn let_in(&mut self, at: usize, queue: usize) {
+        let has_room = self.program.queues[queue] - self.items[queue] >= self.program.wakes_at;
+        if let Some(pusher) = self.pushers[queue].front().copied().filter(|_| has_room) {
+            self.pushers[queue].pop_front();
+            self.items[queue] += 1;
+            self.wake(at, pusher);
+        }
+    }
+
     fn sleep(&mut self, at: usize, until: u64) {
-        self.block(at);
+        self.off_core(at);
         self.threads[at].state = State::Sleeping { until };
         self.threads[at].at += 1;
+        self.leave_core(at);
     }
 
     fn duration(&mut self, site: usize, ns: u64) -> u64 {
+        self.calls[site] += 1;
         let left = self.shortened.map_or(1.0, |(short, left)| if short == site { left } else { 1.0 });
         let jitter = (1.0 + self.noise.jitter * self.rng.normal()).max(0.2);
         let attached = if self.active { 1.0 + self.noise.attached } else { 1.0 };
@@ -620,38 +761,64 @@ impl Machine {
         ((ns as f64 * left * jitter * attached * self.drift.exp()) as u64).max(1) + added
     }
 
+    /// Waits in a loop, or leaves its core.
     fn block(&mut self, at: usize) {
-        let (now, g) = (self.now.get(), self.g);
-        let thread = &mut self.threads[at];
-        if self.program.spins {
-            (thread.waits_in_loop, thread.left, thread.since) = (true, FOR_EVER, now);
+        let now = self.now.get();
+        if self.program.spins && self.threads[at].times_out.is_none() {
+            let thread = &mut self.threads[at];
+            let most = self.program.spins_for.unwrap_or(FOR_EVER);
+            (thread.waits_in_loop, thread.left, thread.since) = (true, most, now);
             return;
         }
+        self.off_core(at);
+        self.threads[at].state = State::Blocked;
+        self.leave_core(at);
+    }
+
+    fn off_core(&mut self, at: usize) {
+        let (now, g) = (self.now.get(), self.g);
+        (self.threads[at].t_off, self.threads[at].g_off) = (now, g);
+    }
+
+    /// It has looked for long enough. Who gives up looking and sleeps is credited by its waker.
+    fn sleep_after_spinning(&mut self, at: usize) {
+        let thread = &mut self.threads[at];
+        thread.waits_in_loop = false;
+        thread.spun = if thread.spun == Spun::Never { Spun::Never } else { Spun::Out };
         thread.state = State::Blocked;
-        (thread.t_off, thread.g_off) = (now, g);
+        self.off_core(at);
+        self.leave_core(at);
     }
 
     /// Wakes a thread with credit for what was inserted while it slept. Its waiting step is done.
     fn wake(&mut self, waker: usize, at: usize) {
-        let now = self.now.get();
-        if self.program.spins {
+        if self.threads[at].waits_in_loop {
             self.book(at);
             self.threads[at].waits_in_loop = false;
             self.threads[at].at += 1;
-            self.step(at);
+            if self.threads[at].is_ready || matches!(self.threads[at].state, State::Paused { .. }) {
+                self.threads[at].begins_step = true;
+            } else {
+                self.step(at);
+            }
             return;
         }
-        let (l_waker, g) = (self.threads[waker].l, self.g);
-        let thread = &mut self.threads[at];
-        let inserted = g.saturating_sub(thread.g_off);
-        let old = thread.g_off.saturating_sub(thread.l).min(now - thread.t_off);
-        thread.l += l_waker.saturating_sub(thread.l).min(inserted + old);
-        thread.at += 1;
+        self.credit(waker, at);
+        self.threads[at].at += 1;
         if self.counting {
             self.seen.inner_wakes += 1;
         }
+        self.off_core(at);
         self.run_on(at);
-        self.step(at);
+    }
+
+    /// Takes over what was inserted while it was off its core, and of old debt as much as that time would have hidden.
+    fn credit(&mut self, giver: usize, at: usize) {
+        let (now, l_giver, g) = (self.now.get(), self.threads[giver].l, self.g);
+        let thread = &mut self.threads[at];
+        let inserted = g.saturating_sub(thread.g_off);
+        let old = thread.g_off.saturating_sub(thread.l).min(now - thread.t_off);
+        thread.l += l_giver.saturating_sub(thread.l).min(inserted + old);
     }
 
     /// A begin or an end of a unit; which one ends says who waits longest.
@@ -752,6 +919,12 @@ impl Rig for Machine {
         }
     }
 
+    /// As a profile finds it beforehand.
+    fn spinning_percent(&self) -> f64 {
+        let [in_loops, all] = self.sampled;
+        100.0 * in_loops as f64 / all.max(1) as f64
+    }
+
     fn pause(&self) -> Pause {
         Pause::TaskWork
     }
@@ -760,13 +933,17 @@ impl Rig for Machine {
         if !self.counts_calls {
             return Ok(None);
         }
-        let of_site = |step: &&Step| matches!(step, Step::Run(of, _) if *of == site);
+        let of_site = |step: &&Step| matches!(step, Step::Run(of, _) | Step::Varied(of, _) if *of == site);
         let per_turn: usize =
             self.program.threads.iter().map(|steps| steps.iter().filter(of_site).count()).sum();
         let visits = |step: &&Step| matches!(step, Step::Visit | Step::End);
         let per_turn_visits: usize =
             self.program.threads.iter().map(|steps| steps.iter().filter(visits).count()).sum();
+        let calls = self.calls[site];
         let window = self.count(length);
+        if self.is_wild() {
+            return Ok(Some((self.calls[site] - calls) as f64 * 1e9 / window.length_ns as f64));
+        }
         let turns = window.visits as f64 / per_turn_visits as f64;
         Ok(Some(turns * per_turn as f64 * 1e9 / window.length_ns as f64))
     }

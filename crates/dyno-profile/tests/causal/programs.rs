@@ -20,6 +20,8 @@ pub(crate) fn program(threads: &[&[Step]], queues: &[usize]) -> Program {
         wakes_at: 1,
         quota_ns: None,
         spins: false,
+        spins_for: None,
+        cores: None,
     }
 }
 
@@ -117,7 +119,7 @@ pub(crate) fn profiled_as(
         seed,
         metric,
         progress: "visit".to_owned(),
-        cpus: program.threads.len(),
+        cpus: program.cores.unwrap_or(program.threads.len()),
     };
     run(&asked, &mut machine, &tried(sites), &clock, &mut |_| (), &AtomicBool::new(false)).unwrap()
 }

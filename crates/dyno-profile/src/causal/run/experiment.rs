@@ -545,7 +545,8 @@ impl<'a> Experiment<'a> {
 /// What is done in a window of a site, as the rig has it.
 fn of_rig(treatment: OfSite, site: usize, longer: Option<Longer>) -> Treatment {
     match treatment {
-        OfSite::Nothing => Treatment::Nothing,
+        // Its samples are counted all the same: how often it is met for each visit is known of what nothing was done to.
+        OfSite::Nothing => Treatment::SpeedUp { site, percent: 0 },
         OfSite::SpeedUp(percent) => Treatment::SpeedUp { site, percent },
         OfSite::SlowDown(ns) => {
             Treatment::SlowDown { site, at: longer.map_or_else(SlowedAt::default, |longer| longer.at), ns }

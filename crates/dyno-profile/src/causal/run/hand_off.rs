@@ -1,7 +1,11 @@
 //! The bias of the method where threads hand on to each other: a pause comes as one lump, where the real saving would be
 //! spread over the run between two hand-offs. Pure.
 
-use dyno_record::causal::{Credibility, Point};
+use dyno_record::causal::{Credibility, Point, Treatment};
+
+use super::measured::Measured;
+use super::seen::{self, Sampling};
+use crate::causal::rig::window::Window;
 
 /// What a figure may be off by on a live machine even where one thread does all, where nobody measured what interrupts take:
 /// pauses begin late and end late, and a sample's interrupt falls into some code.
@@ -74,31 +78,86 @@ pub(super) fn wants_shorter_pauses(levels: &[u32], seen: &Credibility, per_secon
     levels.iter().any(|level| bias_points(*level, seen, per_second) > SHORTER_PAUSES_POINTS)
 }
 
+/// What was seen in some windows, with visits per second.
+struct Seen(Credibility, f64);
+
+/// How threads hand on in all windows of a site, and in those of each level: where a part is faster threads wait at other places,
+/// and perhaps more often. Two threads that hardly met at a lock do so all the time when what they do outside takes half as long.
+pub(super) struct Handed {
+    all: Seen,
+    levels: Vec<(u32, Seen)>,
+}
+
+impl Handed {
+    pub(super) fn of(measured: &[Measured], sampling: Sampling) -> Handed {
+        let seen = |windows: Vec<Window>| {
+            Seen(seen::credibility(windows.iter(), sampling), seen::per_second(windows.iter()))
+        };
+        let mut levels: Vec<u32> = measured.iter().filter_map(level_of).collect();
+        levels.sort_unstable();
+        levels.dedup();
+        let of_level = |level| {
+            let own = measured.iter().filter(|one| one.treatment == Treatment::SpeedUp(level));
+            (level, seen(own.map(|one| without_pauses(&one.window)).collect()))
+        };
+        let all = seen(measured.iter().map(|one| one.window.clone()).collect());
+        Handed { all, levels: levels.into_iter().map(of_level).collect() }
+    }
+
+    /// All windows, and those of the level.
+    fn seen(&self, level: u32) -> impl Iterator<Item = &Seen> {
+        let own = self.levels.iter().filter(move |(of, _)| *of == level).map(|(_, seen)| seen);
+        std::iter::once(&self.all).chain(own)
+    }
+
+    /// Whether hand-offs bias a level's figure by too much for a verdict to rest on it.
+    pub(super) fn is_biased(&self, level: u32) -> bool {
+        self.seen(level).any(|Seen(seen, per_second)| is_biased(level, seen, *per_second))
+    }
+
+    /// A figure with the method's own error in its interval, and with what else it may be off by: `more_points`.
+    pub(super) fn allowed(&self, point: &Point, more_points: f64) -> Point {
+        let allowances = self
+            .seen(point.speedup_percent)
+            .map(|Seen(seen, per_second)| allowance(point.speedup_percent, seen, *per_second));
+        let biased = self.is_biased(point.speedup_percent);
+        Point { biased, ..widened(point, allowances.fold(0.0, f64::max) + more_points) }
+    }
+}
+
+/// A pause is no work between two hand-offs. Those of who takes part are counted among the target's: where there are any it is not
+/// known.
+fn without_pauses(window: &Window) -> Window {
+    let pauses_ns = if window.partner_wakes == 0 { window.paid_ns } else { 0 };
+    Window { target_cpu_ns: window.target_cpu_ns.saturating_sub(pauses_ns), ..window.clone() }
+}
+
+fn level_of(one: &Measured) -> Option<u32> {
+    match one.treatment {
+        Treatment::SpeedUp(level) => Some(level),
+        Treatment::Nothing | Treatment::SlowDown(_) => None,
+    }
+}
+
 /// Whether hand-offs bias a level's figure by too much for a verdict to rest on it.
 pub(super) fn is_biased(level: u32, seen: &Credibility, per_second: f64) -> bool {
     bias_points(level, seen, per_second) > BIAS_POINTS_MAX
 }
 
-/// A figure with the method's own error in its interval, and with what else it may be off by: `more_points`.
-pub(super) fn allowed(point: &Point, seen: &Credibility, per_second: f64, more_points: f64) -> Point {
-    let of_method = allowance(point.speedup_percent, seen, per_second);
-    let allowance_points = (of_method + more_points).min(POINTS_MAX);
+fn widened(point: &Point, points: f64) -> Point {
+    let allowance_points = points.min(POINTS_MAX);
     let [low, high] = point.interval_percent;
     debug_assert!(
         (0.0..=POINTS_MAX).contains(&allowance_points),
         "intervals never shrink: {allowance_points}"
     );
-    Point {
-        interval_percent: [low - allowance_points, high + allowance_points],
-        allowance_points,
-        biased: is_biased(point.speedup_percent, seen, per_second),
-        ..*point
-    }
+    Point { interval_percent: [low - allowance_points, high + allowance_points], allowance_points, ..*point }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::causal::rig::Pause;
 
     /// Planted fault: `WORKS_ALWAYS_PERCENT` of nought: turns of a thousand units are no hand-offs.
     #[test]
@@ -138,7 +197,34 @@ mod tests {
         assert_eq!((unbiased(&spins, 500.0), points(&spins, 500.0)), ([true, true, false], [1.3, 2.65, 4.9]));
         let short = Credibility { run_between_spins_us: Some(650.0), ..spins };
         assert_eq!(unbiased(&short, 500.0), [true, false, false]);
-        let point = Point { speedup_percent: 10, interval_percent: [1.0, 2.0], ..Point::default() };
-        assert_eq!(allowed(&point, &of(1_500.0, 1_000.0), 500.0, 0.0).interval_percent, [-1.4, 4.4]);
+    }
+
+    /// As two threads that hardly meet at a lock, and do so all the time when the rest of their turn takes half as long. Planted
+    /// fault: hand-offs of all windows together stand for each level's (`Handed::seen` of `all` alone).
+    #[test]
+    fn a_level_at_which_threads_wait_more_often_is_as_inexact_as_its_own_hand_offs_make_it() {
+        let window = |inner_wakes| Window {
+            length_ns: 100_000_000,
+            visits: 50,
+            inner_wakes,
+            target_cpu_ns: 100_000_000,
+            ..Window::default()
+        };
+        let one = |treatment, wakes| Measured::new(0, treatment, window(wakes));
+        let mut measured = vec![one(Treatment::Nothing, 0); 8];
+        measured.extend([one(Treatment::SpeedUp(10), 1), one(Treatment::SpeedUp(50), 50)]);
+        let sampling =
+            Sampling { pause: Pause::TaskWork, period_ns: 1_000_000, interrupt_ns: Some(0), cpus: 2 };
+        let handed = Handed::of(&measured, sampling);
+        assert_eq!([10, 50].map(|level| handed.is_biased(level)), [false, true]);
+        let points = |level| {
+            let point = Point { speedup_percent: level, interval_percent: [10.0, 12.0], ..Point::default() };
+            let allowed = handed.allowed(&point, 0.5);
+            (allowed.allowance_points, allowed.interval_percent[0])
+        };
+        // A pause of half a millisecond in each 2 ms of work, and of a tenth in each 19.6 of all.
+        let (points_50, low) = points(50);
+        assert!((points_50 - 8.0).abs() < 0.01 && (low - 2.0).abs() < 0.01, "{points_50}");
+        assert!((points(10).0 - 0.65).abs() < 0.01, "{}", points(10).0);
     }
 }

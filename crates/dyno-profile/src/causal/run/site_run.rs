@@ -5,7 +5,7 @@ use dyno_record::causal::{Metric, Point, Treatment as OfSite};
 
 use super::control::Found as Control;
 use super::estimate::{Estimates, estimate};
-use super::hand_off;
+use super::hand_off::{self, Handed};
 use super::latency;
 use super::measured::{Excluded, Measured};
 use super::schedule::{self, COST_ROUNDS_ENOUGH, NARROW_POINTS, NARROWER_POINTS, ROUNDS_MIN};
@@ -84,10 +84,8 @@ impl<'a> SiteRun<'a> {
 
     /// Estimates everything from the windows that there are.
     pub(super) fn estimate(&mut self, metric: Metric, levels: &[u32], sampling: Sampling) {
-        let seen = seen::credibility(self.windows(), sampling);
-        let per_second = seen::per_second(self.windows());
-        let is_unbiased = |level: &u32| !hand_off::is_biased(*level, &seen, per_second);
-        self.unbiased = levels.iter().copied().filter(is_unbiased).collect();
+        let handed = Handed::of(&self.measured, sampling);
+        self.unbiased = levels.iter().copied().filter(|level| !handed.is_biased(*level)).collect();
         self.estimates = estimate(&mut self.measured, metric, levels, &self.unbiased);
     }
 
@@ -113,15 +111,16 @@ impl<'a> SiteRun<'a> {
     /// Figures with what the method itself may be off by, the artefacts that a control shows among it, and the chance that
     /// there is no effect.
     pub(super) fn points(&self, sampling: Sampling, control: Option<Control>) -> Vec<(Point, f64)> {
-        let seen = seen::credibility(self.windows(), sampling);
-        let per_second = seen::per_second(self.windows());
+        let handed = Handed::of(&self.measured, sampling);
         let allowed = |point: &Point| {
             let of_control = control.map_or(0.0, |control| control.points(point.inserted_percent));
             let of_phases =
                 point.effect_percent.abs() * whole::met_otherwise(&self.measured, point.speedup_percent);
+            let of_step =
+                point.effect_percent.abs() * whole::met_in_step(&self.measured, point.speedup_percent);
             let of_threads = self.off_points(point.speedup_percent);
-            let more_points = self.carryover_points + of_control + of_phases + of_threads;
-            hand_off::allowed(point, &seen, per_second, more_points)
+            let more_points = self.carryover_points + of_control + of_phases + of_step + of_threads;
+            handed.allowed(point, more_points)
         };
         self.estimates.points.iter().map(|(point, p)| (allowed(point), *p)).collect()
     }

@@ -99,12 +99,12 @@ fn at_calls(per_second: f64, more_ns: f64, length: Duration) -> Option<Longer> {
     can.then_some(Longer { at: SlowedAt::Calls, added_ns: added_ns as u64, per_second })
 }
 
-/// Time that the site takes for one unit of progress, which has as many samples in it however long others pause, while shares
-/// and rates change with them.
+/// Time that the site takes for one unit of progress, where nothing was done to it: pauses may fall in step with work that takes
+/// turns as long as samples are apart, and then it is met too often.
 fn ns_per_visit(measured: &[Measured], period_ns: u64) -> f64 {
-    let faster = windows(measured, |treatment| matches!(treatment, Treatment::SpeedUp(_)));
+    let alone = windows(measured, |treatment| treatment == Treatment::Nothing);
     let (hits, visits) =
-        faster.fold((0, 0), |(hits, visits), window| (hits + window.hits, visits + window.visits));
+        alone.fold((0, 0), |(hits, visits), window| (hits + window.hits, visits + window.visits));
     hits as f64 * period_ns as f64 / visits.max(1) as f64
 }
 

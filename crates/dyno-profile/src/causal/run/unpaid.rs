@@ -67,7 +67,8 @@ mod tests {
         assert_eq!([percent(&[&delayed, &plain]), percent(&[&plain])], [20.0, 0.0]);
     }
 
-    /// Planted fault: windows whose visitors paid nothing are passed over (`last.inserted_ns > 0`).
+    /// Planted faults: windows whose visitors paid nothing are passed over (`last.inserted_ns > 0`); a debt that is greater at the
+    /// end of some windows and smaller at that of others has grown (`is_chance` of no).
     #[test]
     fn who_visits_and_never_pays_owes_all_and_who_pays_late_nothing() {
         let of = |paid: [u64; 2], owed: [u64; 2]| {
@@ -82,6 +83,8 @@ mod tests {
         assert_eq!(of_all(&vec![of([0, 50], [5, 55]); 6]), 50.0);
         let late = [of([0, 70], [0, 30]), of([10, 140], [40, 10]), of([5, 105], [20, 20])];
         assert_eq!(of_all(&late), 0.0);
+        let by_turns = [of([0, 70], [0, 30]), of([0, 130], [30, 0]), of([0, 90], [0, 20])];
+        assert_eq!(of_all(&by_turns), 0.0);
         let with_pair = |window| Window { pair: Some(Pair::default()), ..window };
         let pair: Vec<Window> = never.into_iter().map(with_pair).collect();
         assert_eq!(of_all(&pair), 0.0, "each unit in its own time");

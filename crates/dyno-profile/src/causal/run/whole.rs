@@ -130,6 +130,35 @@ pub(super) fn met_otherwise(measured: &[Measured], level: u32) -> f64 {
     if own > 0.0 { (1.0 - all / own).abs().min(1.0) } else { 0.0 }
 }
 
+/// Deviations that chance makes of how often a site is met.
+const MET_SIGMAS: f64 = 2.0;
+
+/// By what part a level's figure may be off because samples met the site more often than in windows without delays, or less
+/// often. Pauses begin with samples: threads whose turns take about as long as samples are apart fall in step with them, and are
+/// found at the same place again and again. Where a queue fills more of it is done for each visit, and where others pause it has
+/// more of the samples: it is in step where both are so. Nought where chance explains it, or nothing is known.
+pub(super) fn met_in_step(measured: &[Measured], level: u32) -> f64 {
+    let met = |treatment: Treatment| {
+        let own = measured.iter().filter(|one| one.treatment == treatment && one.excluded.is_none());
+        own.fold([0; 3], |[hits, visits, worked], Measured { window, .. }| {
+            let of_work = window.samples.saturating_sub(window.spun);
+            [hits + window.hits, visits + window.visits, worked + of_work]
+        })
+    };
+    let [alone, own] = [Treatment::Nothing, Treatment::SpeedUp(level)].map(met);
+    if alone[0] < HITS_MIN || own[0] < HITS_MIN {
+        return 0.0;
+    }
+    let more = |per: usize| {
+        let [alone, own] = [alone, own].map(|all| all[0] as f64 / all[per].max(1) as f64);
+        (own / alone).ln()
+    };
+    let (for_visits, of_samples) = (more(1), more(2));
+    let by_chance = MET_SIGMAS * (1.0 / alone[0] as f64 + 1.0 / own[0] as f64).sqrt();
+    let both = if for_visits * of_samples > 0.0 { for_visits.abs().min(of_samples.abs()) } else { 0.0 };
+    if both > by_chance { -(-both).exp_m1() } else { 0.0 }
+}
+
 /// Work that is done for each visit, and was not while others paused, or was done beforehand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Behind {
@@ -245,6 +274,28 @@ mod tests {
         let mut phases: Vec<Measured> = (0..20).map(|round| of(round, u64::from(round < 4) * 50)).collect();
         phases[..4].iter_mut().for_each(|one| one.excluded = Some(Excluded::Outlier));
         assert_eq!(dropped(&phases), Some(Dropped { hits_percent: 100.0, windows_percent: 20.0 }));
+    }
+
+    /// Planted faults: what each visit takes, or the share of the samples, is not asked (`more(1)` for both, `more(2)` for both).
+    #[test]
+    fn a_site_that_is_met_more_often_for_each_visit_and_in_more_of_the_samples_is_in_step_with_them() {
+        let of = |hits: u64, visits: u64, samples: u64| {
+            let one = |treatment, hits, visits, samples| {
+                let last = Moment { at_ns: 100_000_000, inserted_ns: 0 };
+                let window = Window { hits, visits, samples, last, ..Window::default() };
+                Measured::new(0, treatment, window)
+            };
+            let mut measured = vec![one(Treatment::Nothing, 600, 1_000, 1_000); 10];
+            measured.extend(vec![one(Treatment::SpeedUp(50), hits, visits, samples); 10]);
+            met_in_step(&measured, 50)
+        };
+        // Of 0.94 only 0.6 is there.
+        assert!((of(940, 1_000, 1_000) - 0.362).abs() < 0.001, "{}", of(940, 1_000, 1_000));
+        assert_eq!(of(600, 1_000, 1_000), 0.0);
+        assert_eq!(of(610, 1_000, 1_000), 0.0, "chance");
+        assert_eq!(of(700, 1_000, 1_170), 0.0, "a queue fills");
+        assert_eq!(of(600, 1_000, 700), 0.0, "others pause");
+        assert_eq!(met_in_step(&[], 50), 0.0);
     }
 
     #[test]

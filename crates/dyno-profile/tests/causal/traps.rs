@@ -108,11 +108,10 @@ fn what_is_paced_from_outside_is_told_so() {
     }
 }
 
-/// Planted faults: only pauses of one size are tried (`Control::look_closer` that never does, or `tries_both` from what waits
-/// alone); what is worked off is not seen
-/// (`backlog` that says none): 25 at 50 %, where the truth is nothing.
+/// Planted faults: only pauses of one size are tried (`tries_both` that is never set); what is worked off is not seen (`backlog` that
+/// says none): 25 at 50 %, where the truth is nothing.
 ///
-/// Of 384 runs with other seeds 15 claim something: where 2 to 7 % are left over and windows differ by 3 %, the control cannot tell
+/// Of 768 answers with other seeds 24 claim something: where 2 to 7 % are left over and windows differ by 3 %, the control cannot tell
 /// that from nothing. One in twenty is what is promised of all programs.
 #[test]
 fn what_is_paced_and_hardly_rests_is_hardly_ever_told_that_it_gains() {

@@ -64,6 +64,8 @@ pub(super) struct Case<'a> {
     pub(super) runs_in_phases: bool,
     /// What it calls has so many of the samples, percent, and was not made faster with it.
     pub(super) callees_percent: Option<f64>,
+    /// Threads are in step with samples at some level.
+    pub(super) in_step: bool,
     /// Share of the samples that met the site, percent.
     pub(super) met_percent: f64,
     /// Callers count: they are found by walking the stack.

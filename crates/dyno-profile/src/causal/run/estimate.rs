@@ -335,7 +335,7 @@ mod tests {
         for (n, seed) in [(5, 1), (8, 2), (12, 3), (30, 4)] {
             let covered = coverage(n, seed, 2_000);
             println!("{n} rounds, seed {seed}: 95 % intervals hold the truth in {covered:.1} %");
-            assert!(covered >= 93.0, "{n} rounds: {covered} %");
+            assert!(covered >= 94.0, "{n} rounds: {covered} %");
         }
     }
 

@@ -12,7 +12,7 @@ use crate::causal::rig::window::Window;
 const EXACT_POINTS: f64 = 0.4;
 /// Figures of runs shorter than so many pauses between hand-offs are biased.
 const PAUSES_PER_HAND_OFF: f64 = 10.0;
-const BIAS_POINTS_MAX: f64 = HAND_OFF_POINTS / PAUSES_PER_HAND_OFF;
+pub(super) const BIAS_POINTS_MAX: f64 = HAND_OFF_POINTS / PAUSES_PER_HAND_OFF;
 /// What that bias comes to, in points, where a pause is as long as the run between hand-offs; in proportion below and
 /// above. Of simulated locks, joins and pipelines with runs of 10 to 80 pauses none was further from the truth than chance
 /// and this, nor were 28 levels of live specimens with fewer, down to a seventh of a pause.

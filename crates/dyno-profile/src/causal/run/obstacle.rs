@@ -216,6 +216,12 @@ fn biased(case: &Case<'_>) -> Option<String> {
             behind.fell_percent
         ));
     }
+    if case.in_step && case.unbiased().next().is_none() {
+        return Some(format!(
+            "threads take turns of about as long as samples are apart ({:.0} µs), or a part of that, and fall in step with them: it is met more often, or less often, than it runs",
+            credibility.period_us
+        ));
+    }
     let level_percent = 100.0 * case.least_pause_us / credibility.period_us.max(1.0);
     let is_large = level_percent.round() > SMALL_LEVEL_PERCENT;
     let smaller = if is_large { "; a smaller level has shorter ones (--levels 10,25,50)" } else { "" };

@@ -224,6 +224,7 @@ fn answer(
         dropped: whole::dropped(&site.measured),
         behind: whole::behind(&site.measured, nulls(outcome)),
         callees_percent: site.tried.source.callees_percent,
+        in_step: outcome.levels.iter().any(|level| site.is_in_step(*level)),
         met_percent: met_percent(site),
         is_inclusive: site.tried.site.reach == Reach::Inclusive,
         sampled_percent: sampled_percent(site.windows()),

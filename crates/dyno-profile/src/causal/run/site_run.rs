@@ -85,8 +85,25 @@ impl<'a> SiteRun<'a> {
     /// Estimates everything from the windows that there are.
     pub(super) fn estimate(&mut self, metric: Metric, levels: &[u32], sampling: Sampling) {
         let handed = Handed::of(&self.measured, sampling);
-        self.unbiased = levels.iter().copied().filter(|level| !handed.is_biased(*level)).collect();
-        self.estimates = estimate(&mut self.measured, metric, levels, &self.unbiased);
+        let unbiased: Vec<u32> = levels.iter().copied().filter(|level| !handed.is_biased(*level)).collect();
+        self.estimates = estimate(&mut self.measured, metric, levels, &unbiased);
+        let is_free = |level: &u32| !self.is_in_step(*level);
+        self.unbiased = unbiased.iter().copied().filter(is_free).collect();
+        if self.unbiased.len() < unbiased.len() {
+            self.estimates = estimate(&mut self.measured, metric, levels, &self.unbiased);
+        }
+    }
+
+    /// By how many points a level may be off because its threads are in step with samples.
+    fn step_points(&self, level: u32) -> f64 {
+        let points = self.estimates.points.iter().map(|(point, _)| point);
+        let effect = points.filter(|point| point.speedup_percent == level).map(|point| point.effect_percent);
+        effect.map(f64::abs).sum::<f64>() * whole::met_in_step(&self.measured, level)
+    }
+
+    /// Whether that is too much for a verdict to rest on it.
+    pub(super) fn is_in_step(&self, level: u32) -> bool {
+        self.step_points(level) > hand_off::BIAS_POINTS_MAX
     }
 
     /// Whether more rounds would change nothing that matters.
@@ -116,11 +133,11 @@ impl<'a> SiteRun<'a> {
             let of_control = control.map_or(0.0, |control| control.points(point.inserted_percent));
             let of_phases =
                 point.effect_percent.abs() * whole::met_otherwise(&self.measured, point.speedup_percent);
-            let of_step =
-                point.effect_percent.abs() * whole::met_in_step(&self.measured, point.speedup_percent);
+            let of_step = self.step_points(point.speedup_percent);
             let of_threads = self.off_points(point.speedup_percent);
             let more_points = self.carryover_points + of_control + of_phases + of_step + of_threads;
-            handed.allowed(point, more_points)
+            let allowed = handed.allowed(point, more_points);
+            Point { biased: allowed.biased || self.is_in_step(point.speedup_percent), ..allowed }
         };
         self.estimates.points.iter().map(|(point, p)| (allowed(point), *p)).collect()
     }

@@ -498,6 +498,7 @@ mod tests {
             behind: None,
             runs_in_phases: false,
             callees_percent: None,
+            in_step: false,
             met_percent: 100.0,
             is_inclusive: false,
             sampled_percent: None,
@@ -594,6 +595,7 @@ mod tests {
             (Case { credibility: &unbound, ..case(&good) }, "load-bound"),
             (Case { credibility: &spin, is_crowded: true, ..case(&good) }, "cores"),
             (Case { points: &biased, ..case(&good) }, "hand on"),
+            (Case { points: &biased, in_step: true, ..case(&good) }, "in step"),
             (Case { never_met: true, ..case(&good) }, "not met once"),
             (Case { lost: Lost { to_others: 0.6, ..Lost::default() }, ..case(&good) }, "other processes"),
             (
@@ -663,6 +665,19 @@ mod tests {
             assert!(answer == Verdict::NotMeasurable && why.contains(words), "{why}");
             assert!(why.contains("more threads want to run"), "{why}");
         }
+        // A level that saves much less than it costs is none, however wide the greatest one's interval is. Planted fault: the
+        // greatest alone is asked.
+        let mut points = gain.points.clone();
+        points[1].0 = Point { effect_percent: 8.0, interval_percent: [7.0, 9.0], ..points[1].0 };
+        let slow = SlowDown {
+            slowdown_percent: 50.0,
+            cost_percent: 26.0,
+            interval_percent: [24.0, 28.0],
+            ..SlowDown::default()
+        };
+        let case = Case { points: &points, slow_down: Some(&slow), is_crowded: true, ..case(&gain) };
+        let (answer, why) = verdict(&case);
+        assert!(answer == Verdict::NotMeasurable && why.contains("figure is too small"), "{why}");
     }
 
     /// As four threads at a spin lock on two cores: 10 % less outside of it was told to save 5 %, and costs 3. Planted fault: what

@@ -140,23 +140,44 @@ const MET_SIGMAS: f64 = 2.0;
 pub(super) fn met_in_step(measured: &[Measured], level: u32) -> f64 {
     let met = |treatment: Treatment| {
         let own = measured.iter().filter(|one| one.treatment == treatment && one.excluded.is_none());
-        own.fold([0; 3], |[hits, visits, worked], Measured { window, .. }| {
-            let of_work = window.samples.saturating_sub(window.spun);
-            [hits + window.hits, visits + window.visits, worked + of_work]
-        })
+        Met::of(own.map(|one| &one.window))
     };
     let [alone, own] = [Treatment::Nothing, Treatment::SpeedUp(level)].map(met);
-    if alone[0] < HITS_MIN || own[0] < HITS_MIN {
-        return 0.0;
-    }
-    let more = |per: usize| {
-        let [alone, own] = [alone, own].map(|all| all[0] as f64 / all[per].max(1) as f64);
-        (own / alone).ln()
-    };
-    let (for_visits, of_samples) = (more(1), more(2));
-    let by_chance = MET_SIGMAS * (1.0 / alone[0] as f64 + 1.0 / own[0] as f64).sqrt();
+    let (Some(alone), Some(own)) = (alone, own) else { return 0.0 };
+    let (for_visits, of_samples) =
+        ((own.for_visit / alone.for_visit).ln(), (own.of_samples / alone.of_samples).ln());
+    let by_chance = MET_SIGMAS * alone.error.hypot(own.error);
     let both = if for_visits * of_samples > 0.0 { for_visits.abs().min(of_samples.abs()) } else { 0.0 };
     if both > by_chance { -(-both).exp_m1() } else { 0.0 }
+}
+
+/// How often windows met a site.
+struct Met {
+    for_visit: f64,
+    of_samples: f64,
+    /// What chance makes of it, as a part: as windows differ, and as samples do.
+    error: f64,
+}
+
+impl Met {
+    fn of<'w>(windows: impl Iterator<Item = &'w Window>) -> Option<Met> {
+        let (mut each, mut hits, mut visits, mut worked) = (Vec::new(), 0, 0, 0);
+        for window in windows {
+            each.push(window.hits as f64 / window.visits.max(1) as f64);
+            hits += window.hits;
+            visits += window.visits;
+            worked += window.samples.saturating_sub(window.spun);
+        }
+        let n = each.len() as f64;
+        let of_windows = stats::deviation(&each) / stats::mean(&each) / n.sqrt();
+        let error = of_windows.max(1.0 / (hits as f64).sqrt());
+        let part = |all: u64| hits as f64 / all.max(1) as f64;
+        (hits >= HITS_MIN && n >= 2.0).then(|| Met {
+            for_visit: part(visits),
+            of_samples: part(worked),
+            error,
+        })
+    }
 }
 
 /// Work that is done for each visit, and was not while others paused, or was done beforehand.
@@ -276,7 +297,7 @@ mod tests {
         assert_eq!(dropped(&phases), Some(Dropped { hits_percent: 100.0, windows_percent: 20.0 }));
     }
 
-    /// Planted faults: what each visit takes, or the share of the samples, is not asked (`more(1)` for both, `more(2)` for both).
+    /// Planted faults: what each visit takes, or the share of the samples, is not asked (`for_visits` alone, `of_samples` alone).
     #[test]
     fn a_site_that_is_met_more_often_for_each_visit_and_in_more_of_the_samples_is_in_step_with_them() {
         let of = |hits: u64, visits: u64, samples: u64| {

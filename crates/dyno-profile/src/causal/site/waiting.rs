@@ -187,6 +187,8 @@ mod tests {
         waiting_loops(code, 0)
     }
 
+    /// Planted faults: what moves is not asked (`moves` of no: a search is a wait); nor what is stored (`is_atomic` of all); what
+    /// pauses is asked like the rest.
     #[test]
     fn a_loop_that_looks_at_one_place_waits_and_one_that_walks_or_counts_does_not() {
         // 0: mov (%rdi),%eax; 2: test %eax,%eax; 4: je 0
@@ -195,6 +197,10 @@ mod tests {
         assert!(found(&[0x48, 0x8b, 0x3f, 0x48, 0x85, 0xff, 0x75, 0xf8]).is_empty());
         // mov (%rdi),%eax; dec %esi; jne 0
         assert!(found(&[0x8b, 0x07, 0xff, 0xce, 0x75, 0xfa]).is_empty());
+        // inc %rcx; cmp %al,(%rdi,%rcx); jne 0: a byte is searched for
+        assert!(found(&[0x48, 0xff, 0xc1, 0x38, 0x04, 0x0f, 0x75, 0xf8]).is_empty());
+        // movl $1,(%rsi); mov (%rdi),%eax; test %eax,%eax; je 0: it tells somebody each time
+        assert!(found(&[0xc7, 0x06, 1, 0, 0, 0, 0x8b, 0x07, 0x85, 0xc0, 0x74, 0xf4]).is_empty());
         // pause; jmp 0
         assert_eq!(found(&[0xf3, 0x90, 0xeb, 0xfc]), vec![0_u64..4]);
         // xor %eax,%eax; lock cmpxchg %edx,(%rdi); jne 0

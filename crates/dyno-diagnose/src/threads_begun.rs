@@ -31,7 +31,7 @@ const BEGINS: &[&str] = &[
 
 pub(super) fn again_and_again(facts: &Facts<'_>) -> Option<Draft> {
     let (on, off) = (facts.on_both_sides()?, facts.off.as_ref()?);
-    let per_s = |table: &[&str]| {
+    let per_s = |table: names::Table| {
         let calls = off.profile.system_calls.iter().filter(|(name, _)| names::is(name, table));
         calls.map(|(_, call)| call.count).sum::<u64>() as f64 / off.profile.duration_s.max(1e-9)
     };
@@ -39,7 +39,7 @@ pub(super) fn again_and_again(facts: &Facts<'_>) -> Option<Draft> {
     if begun < BEGUN_PER_S_MIN || processes > PROCESSES_MAX * begun {
         return None;
     }
-    let kernel = |frames: &[&Frame], table: &[&str]| {
+    let kernel = |frames: &[&Frame], table: names::Table| {
         frames.iter().any(|frame| frame.origin == Origin::Kernel && names::is(&frame.name, table))
     };
     let share = on.share_where(|frames| kernel(frames, BEGINS) && !kernel(frames, names::FORK));

@@ -53,7 +53,7 @@ impl Known {
     }
 }
 
-fn is_in(name: &str, table: Table) -> bool {
+fn is_in(name: &str, table: &[&str]) -> bool {
     let name = bare(name);
     if table.iter().any(|entry| fits(name, entry)) {
         return true;

@@ -89,12 +89,13 @@ pub(crate) const KEPT_BYTES: u64 = 1 << 30;
 const SIMULATION: &str = "crates/dyno-climb/tests/simulated/main.rs";
 
 /// Those that only compute: simulated worlds, and what is searched for with seeds.
-const COMPUTING: [&str; 6] = [
+const COMPUTING: [&str; 7] = [
     SIMULATION,
     "crates/dyno-engine/tests/model_check.rs",
     "crates/dyno-measure/src/lib.rs",
     "crates/dyno-profile/tests/causal_known.rs",
     "crates/dyno-profile/tests/causal_rates.rs",
+    "crates/dyno-profile/tests/causal_worlds.rs",
     "crates/dyno-profile/tests/mutated_imports.rs",
 ];
 

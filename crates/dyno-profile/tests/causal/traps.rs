@@ -108,8 +108,7 @@ fn what_is_paced_from_outside_is_told_so() {
     }
 }
 
-/// Planted faults: only pauses of one size are tried (`tries_both` that is never set); what is worked off is not seen (`backlog` that
-/// says none): 25 at 50 %, where the truth is nothing.
+/// Planted fault: what is worked off is not seen (`backlog` that says none): 25 at 50 %, where the truth is nothing.
 ///
 /// Of 768 answers with other seeds 24 claim something: where 2 to 7 % are left over and windows differ by 3 %, the control cannot tell
 /// that from nothing. One in twenty is what is promised of all programs.

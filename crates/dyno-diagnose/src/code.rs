@@ -204,9 +204,11 @@ impl Loop {
         };
         let skipped = |access: &Access| {
             let stride = stride(access)?;
-            let beside = moving().filter(|other| {
-                (other.base, other.index, other.scale) == (access.base, access.index, access.scale)
-            });
+            let place = |one: &Access| {
+                let [base, index] = [one.base, one.index].map(|register| self.origin(one.at, register));
+                (base, index, one.scale)
+            };
+            let beside = moving().filter(|other| place(other) == place(access));
             let lines: BTreeSet<i64> = beside
                 .flat_map(|other| {
                     let (at, line) = (other.displacement.cast_signed(), line_bytes.cast_signed());
@@ -239,14 +241,27 @@ impl Loop {
         step.filter(|by| *by != 0)
     }
 
-    /// The same of what was copied into a register before the instruction at `at`: a counter of 32 bits as one of 64, say.
+    /// The same of what was copied into a register before the instruction at `at`.
     fn step_of_copied(&self, at: usize, register: Register) -> Option<i64> {
+        self.copied(at, register).and_then(|of| self.step(of))
+    }
+
+    /// What stepped and was copied into a register before the instruction at `at`, or the register itself: of a loop that is unrolled the
+    /// first part may use the one, and the others the other.
+    fn origin(&self, at: usize, register: Register) -> Register {
+        match self.step(register) {
+            Some(_) => register,
+            None => self.copied(at, register).unwrap_or(register),
+        }
+    }
+
+    /// The register that was copied into another one: a counter of 32 bits as one of 64, say.
+    fn copied(&self, at: usize, register: Register) -> Option<Register> {
         let copy = &self.instructions[self.writer_before(at, register)?];
         let is_copy = matches!(copy.mnemonic(), Mnemonic::Mov | Mnemonic::Movsxd)
             && copy.op0_kind() == OpKind::Register
             && copy.op1_kind() == OpKind::Register;
-        let of = copy.op1_register().full_register();
-        is_copy.then(|| self.step(of)).flatten()
+        is_copy.then(|| copy.op1_register().full_register())
     }
 
     /// Whether the register's next value is read from memory at its last one, by moves alone: what its value was made of
@@ -807,6 +822,22 @@ mod tests {
         assert_eq!((around(vectors).walk(), around(vectors).skips(64)), (Walk::Stride(128), None));
         assert_eq!(around(COLUMNS).skips(64), Some(16_000));
         assert_eq!(around(ROWS).skips(64), None);
+    }
+
+    /// What HotSpot makes of `to[j] += row[j]`: eight vectors of 64 bytes a turn, the first at the counter, the others at a copy of it.
+    /// Planted fault: a copy is another place (`origin` of the register itself): one line of eight is seen.
+    #[test]
+    fn lines_that_are_read_at_a_copy_of_the_counter_are_read() {
+        let along = (
+            "62f17e486f84ab1000000062d17d48fe84a91000000062f17e487f84ab100000004c63d562b17e486f84935000000062\
+             917d48fe84915000000062b17e487f84935000000062b17e486f84939000000062917d48fe84919000000062b17e487f\
+             84939000000062b17e486f8493d000000062917d48fe8491d000000062b17e487f8493d000000062b17e486f84931001\
+             000062917d48fe84911001000062b17e487f84931001000062b17e486f84935001000062917d48fe84915001000062b1\
+             7e487f84935001000062b17e486f84939001000062917d48fe84919001000062b17e487f84939001000062b17e486f84\
+             93d001000062917d48fe8491d001000062b17e487f8493d001000081c5800000003bea0f8ce7feffff",
+            0x3a,
+        );
+        assert_eq!((around(along).walk(), around(along).skips(64)), (Walk::Stride(512), None));
     }
 
     /// `s += a[i * n + j]`, where n is known when it runs. Planted faults: a register is never a step; nor is it by `lea`, or is so without

@@ -27,8 +27,8 @@ const CALLS: &[&str] = &["fsync", "fdatasync", "msync", "sync_file_range", "sync
 pub(super) fn requests_behind(facts: &Facts<'_>, off: &OffCpu<'_>) -> Option<Draft> {
     let waiting = channels::waiting(facts.seen.goroutines.as_ref()?);
     let calls = || off.profile.system_calls.iter().filter(|(name, _)| names::is(name, CALLS));
-    let (count, ns) = calls().fold((0, 0), |(count, ns), (_, call)| (count + call.count, ns + call.total_ns));
-    let (per_s, at_a_time) = (count as f64 / (off.window_ns / 1e9), ns as f64 / off.window_ns);
+    let ns: u64 = calls().map(|(_, call)| call.total_ns).sum();
+    let (per_s, at_a_time) = (off.calls_per_s(CALLS), ns as f64 / off.window_ns);
     let share = off.sum(|time| time.disk + time.syncing) as f64 / off.window_ns;
     if waiting < WAITING_MIN || per_s < OFTEN_PER_S || at_a_time > AT_A_TIME_MAX || share < SHARE_MIN {
         return None;

@@ -8,7 +8,6 @@ use dyno_record::finding::{Class, Confidence};
 
 use super::draft::{Draft, percent};
 use super::facts::{Cost, Facts};
-use super::names;
 
 /// Files that are removed in a second; fewer are somebody's housekeeping.
 const REMOVED_PER_S_MIN: f64 = 100.0;
@@ -23,12 +22,7 @@ const SHARE_MIN: f64 = 0.25;
 
 pub(super) fn files(facts: &Facts<'_>) -> Option<Draft> {
     let (on, off) = (facts.on_both_sides()?, facts.off.as_ref()?);
-    let seconds = off.profile.duration_s.max(1e-9);
-    let per_s = |table: names::Table| {
-        let calls = off.profile.system_calls.iter().filter(|(name, _)| names::is(name, table));
-        calls.map(|(_, call)| call.count).sum::<u64>() as f64 / seconds
-    };
-    let (removed, opened) = (per_s(&["unlink*"]), per_s(&["open", "openat*", "creat"]));
+    let (removed, opened) = (off.calls_per_s(&["unlink*"]), off.calls_per_s(&["open", "openat*", "creat"]));
     let moved = |moved: Option<dyno_record::observation::Transfers>| {
         moved.map_or(0.0, |moved| moved.bytes as f64 / facts.seen.duration_s.max(1e-9))
     };

@@ -31,11 +31,8 @@ const BEGINS: &[&str] = &[
 
 pub(super) fn again_and_again(facts: &Facts<'_>) -> Option<Draft> {
     let (on, off) = (facts.on_both_sides()?, facts.off.as_ref()?);
-    let per_s = |table: names::Table| {
-        let calls = off.profile.system_calls.iter().filter(|(name, _)| names::is(name, table));
-        calls.map(|(_, call)| call.count).sum::<u64>() as f64 / off.profile.duration_s.max(1e-9)
-    };
-    let (begun, processes) = (per_s(&["clone", "clone3"]), per_s(&["wait4", "waitid", "execve*"]));
+    let (begun, processes) =
+        (off.calls_per_s(&["clone", "clone3"]), off.calls_per_s(&["wait4", "waitid", "execve*"]));
     if begun < BEGUN_PER_S_MIN || processes > PROCESSES_MAX * begun {
         return None;
     }

@@ -273,6 +273,12 @@ impl<'o> OffCpu<'o> {
         waited + self.sum(|time| time.syncing)
     }
 
+    /// System calls of these names in a second.
+    pub(super) fn calls_per_s(&self, table: names::Table) -> f64 {
+        let calls = self.profile.system_calls.iter().filter(|(name, _)| names::is(name, table));
+        calls.map(|(_, call)| call.count).sum::<u64>() as f64 / self.profile.duration_s.max(1e-9)
+    }
+
     fn tid(&self, stack: &Stack) -> u32 {
         self.profile.threads[stack.thread as usize].tid
     }

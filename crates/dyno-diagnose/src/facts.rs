@@ -194,10 +194,11 @@ impl<'o> Facts<'o> {
         }
     }
 
-    /// Why there are no loops to judge: code was not to be had, or none of the hot code is a tight loop.
-    pub(super) fn no_loops(&self, needs: &'static str) -> Outcome {
+    /// Why there are no loops to judge: code was not to be had, or none of the hot code is a tight loop. `line` is the share of samples
+    /// from which on loops would tell.
+    pub(super) fn no_loops(&self, line: f64, needs: &'static str) -> Outcome {
         let refused = self.seen.not_looked_at.iter().any(|one| one.what == HOT_CODE);
-        if self.seen.on_cpu.is_none() || refused && self.seen.hot.is_empty() {
+        if self.seen.on_cpu.is_none() || refused && self.seen.hot.is_empty() || self.unread() >= line {
             return Outcome::Unseen(needs);
         }
         if self.seen.hot.is_empty() {
@@ -207,6 +208,20 @@ impl<'o> Facts<'o> {
             "none of its {} hottest instructions lies in a tight loop",
             self.seen.hot.len()
         ))
+    }
+
+    /// Loops that fall short of their line; or not seen, where code that could not be read might make up for it.
+    pub(super) fn short_of(&self, (share, line): (f64, f64), needs: &'static str, by: String) -> Outcome {
+        if share < line && share + self.unread() >= line {
+            return Outcome::Unseen(needs);
+        }
+        Outcome::near(&[(share, line)], by)
+    }
+
+    /// Share of all samples at hot instructions of which nobody could read the code: their process has ended, or it took the code away.
+    fn unread(&self) -> f64 {
+        let unread = self.seen.hot.iter().filter(|spot| spot.code.is_empty()).map(|spot| spot.share);
+        (unread.sum::<f64>() + 0.0).min(1.0) * self.on.as_ref().map_or(1.0, |on| on.seen_share)
     }
 
     /// What it could use, in CPUs.

@@ -187,7 +187,7 @@ pub(super) fn tlb_reach(facts: &Facts<'_>) -> Outcome {
         return Outcome::Against(format!("{mib} MiB of memory, {huge_text} of it in huge pages"));
     }
     if facts.loops.is_empty() {
-        return facts.no_loops(NO_CODE);
+        return facts.no_loops(LOOP_SHARE_MIN, NO_CODE);
     }
     let scattered = |hot: &Hot<'_>| {
         matches!(hot.code.walk(), Walk::Scattered | Walk::Chase) && wide_reads(facts, hot).is_some()
@@ -195,7 +195,7 @@ pub(super) fn tlb_reach(facts: &Facts<'_>) -> Outcome {
     let share = facts.loop_share(scattered);
     let Some(hottest) = facts.hottest(scattered).filter(|_| share >= LOOP_SHARE_MIN) else {
         let text = format!("{} of the samples lie in loops that jump all over its {mib} MiB", percent(share));
-        return Outcome::near(&[(share, LOOP_SHARE_MIN)], text);
+        return facts.short_of((share, LOOP_SHARE_MIN), NO_CODE, text);
     };
     Outcome::Found(
         Draft::new(Class::TlbReach, share, format!("{} of the CPU jumps all over {mib} MiB in pages of 4 KiB", percent(share)))
@@ -261,14 +261,14 @@ fn wide_in_words(facts: &Facts<'_>, hot: &Hot<'_>) -> String {
 /// Memory is touched in an order that caches dislike.
 pub(super) fn cache_misses(facts: &Facts<'_>) -> Outcome {
     if facts.loops.is_empty() {
-        return facts.no_loops(NO_CODE);
+        return facts.no_loops(LOOP_SHARE_MIN, NO_CODE);
     }
     let strides = |hot: &Hot<'_>| hot.code.skips(LINE_BYTES).is_some() && !is_narrow(facts, hot);
     let skips = |hot: &Hot<'_>| strides(hot) || takes_one_of_each_row(hot);
     let share = facts.loop_share(skips);
     let Some(hottest) = facts.hottest(skips).filter(|_| share >= LOOP_SHARE_MIN) else {
         let text = format!("{} of the samples lie in loops that step over cache lines", percent(share));
-        return Outcome::near(&[(share, LOOP_SHARE_MIN)], text);
+        return facts.short_of((share, LOOP_SHARE_MIN), NO_CODE, text);
     };
     let draft = match hottest.code.skips(LINE_BYTES) {
         Some(bytes) => Draft::new(Class::CacheMissesSuspected, share, format!("{} of the CPU steps through memory by {bytes} bytes", percent(share)))
@@ -293,7 +293,7 @@ pub(super) fn cache_misses(facts: &Facts<'_>) -> Outcome {
 /// they share.
 pub(super) fn false_sharing(facts: &Facts<'_>) -> Outcome {
     if facts.loops.is_empty() {
-        return facts.no_loops(NO_CODE);
+        return facts.no_loops(LOOP_SHARE_MIN, NO_CODE);
     }
     let stores = stores_by_line(facts);
     let shared: Lines<'_> = stores
@@ -373,7 +373,7 @@ fn shared_lines(facts: &Facts<'_>, shared: &Lines<'_>) -> Outcome {
     ) else {
         let text =
             format!("{} of the samples lie in loops that store where another thread stores", percent(share));
-        return Outcome::near(&[(share, LOOP_SHARE_MIN)], text);
+        return facts.short_of((share, LOOP_SHARE_MIN), NO_CODE, text);
     };
     let together = at_the_same_time(facts, &threads(most));
     if together < TOGETHER_MIN {
@@ -507,6 +507,26 @@ mod tests {
         };
         assert_eq!(table(0).classes(), [Class::TlbReach]);
         assert_eq!(table(1278 << 20).classes(), []);
+    }
+
+    /// A loop whose process has ended, or the code of which is gone. Planted faults: what could not be read lies in no tight loop
+    /// (`unread` of 0); however little it is, nothing was seen.
+    #[test]
+    fn code_that_could_not_be_read_is_not_seen() {
+        let gone = |share: f64, read: f64| {
+            let scene = Scene::new(&[10.0]).on("main;work", 100).hot(("", 0), share, vec![]);
+            scene.hot(ROWS, read, vec![]).diagnosed()
+        };
+        let is_unseen = |share, read| {
+            let said = gone(share, read);
+            let mut unseen = said.not_looked_at.iter().filter(|one| one.why.contains("hot instructions"));
+            unseen.any(|one| one.what == Class::CacheMissesSuspected.name())
+        };
+        assert!(is_unseen(0.35, 0.0) && is_unseen(0.35, 0.6));
+        assert!(!is_unseen(0.1, 0.6));
+        let out = gone(0.1, 0.6).ruled_out.into_iter().find(|out| out.class == Class::Spinning).unwrap();
+        assert!(out.by.starts_with("0.0 % of the CPU only looks and waits"), "{out:?}");
+        assert_eq!(gone(0.25, 0.6).ruled_out.iter().filter(|out| out.class == Class::Spinning).count(), 0);
     }
 
     /// `mov %rax,%rdx; add %r9,%rax; and $mask,%edx; mov (%r13,%rdx,8),%rdx; xor %rdx,%rsi; dec %edi; jne`, seen behind the load

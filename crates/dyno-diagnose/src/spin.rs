@@ -13,6 +13,8 @@ const SPIN_SHARE_MIN: f64 = 0.20;
 /// Half of it: who looks now and then whether he is to stop, between pieces of work, spends less on it.
 const LOOK_SHARE_MIN: f64 = 0.5;
 
+const NO_CODE: &str = "the code at hot instructions (x86-64 and the right to read the target are needed)";
+
 /// Go's select over several channels, and what it does when there is something, or when it waits.
 const SELECTS: &[&str] = &["runtime.selectgo"];
 const FINDS: &[&str] = &[
@@ -39,8 +41,7 @@ pub(super) fn spinning(facts: &Facts<'_>) -> Outcome {
     let kernel = facts.cpu_share(&[Cost::KernelSpin]).unwrap_or(0.0);
     let share = looped + yielded;
     if facts.loops.is_empty() && yielded < SPIN_SHARE_MIN {
-        return facts
-            .no_loops("the code at hot instructions (x86-64 and the right to read the target are needed)");
+        return facts.no_loops(SPIN_SHARE_MIN, NO_CODE);
     }
     if share < SPIN_SHARE_MIN {
         let text = format!(
@@ -48,7 +49,7 @@ pub(super) fn spinning(facts: &Facts<'_>) -> Outcome {
             percent(share),
             percent(kernel)
         );
-        return Outcome::near(&[(share, SPIN_SHARE_MIN)], text);
+        return facts.short_of((share, SPIN_SHARE_MIN), NO_CODE, text);
     }
     let hottest = facts.hottest(waits);
     let place = hottest.map(Hot::place);

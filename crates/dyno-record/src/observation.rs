@@ -466,7 +466,7 @@ pub struct Place {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HotSpot {
-    /// Address in the target's memory.
+    /// Address in the memory of the process that ran most of this code.
     pub address: u64,
     /// The function it lies in.
     pub function: String,
@@ -476,7 +476,7 @@ pub struct HotSpot {
     pub share: f64,
     /// Address of the first of the bytes.
     pub code_at: u64,
-    /// The bytes around it, in hex.
+    /// The bytes around it, in hex; none where they could not be read.
     pub code: String,
     /// Registers of some of the samples.
     pub seen: Vec<Registers>,

@@ -32,10 +32,10 @@ pub use net::{
 };
 pub(crate) use net::{inet_lines, network_of, socket_fds, socket_inode, socket_inodes, udp_lines};
 pub use process::{
-    Stat, all_sleeping, cpus_allowed, epoll_events, folder, has_ended, has_thread_ended, is_gone, maps,
-    parse_epoll_fdinfo, parse_maps, parse_run_ns, parse_stat, parse_status_field, parse_status_kib,
-    process_of, pss_bytes, rss_bytes, rss_peak_bytes, run_ns, standing_for, stat, state, timer_slack_ns,
-    tree, user_system_ticks,
+    Stat, all_sleeping, anonymous_bytes, cpus_allowed, epoll_events, folder, has_ended, has_thread_ended,
+    is_gone, maps, parse_epoll_fdinfo, parse_maps, parse_run_ns, parse_stat, parse_status_field,
+    parse_status_kib, process_of, pss_bytes, rss_bytes, rss_peak_bytes, run_ns, standing_for, stat, state,
+    timer_slack_ns, tree, user_system_ticks,
 };
 pub use traffic::{
     CpuQuota, NetCount, NetCpu, PacketLine, PacketTap, QuotaGroup, Ticks, all_ticks, binding_quota,

@@ -7,7 +7,7 @@ use super::attributes::{
     self as bits, Attributes, SAMPLE_IP, SAMPLE_REGS_USER, SAMPLE_STACK_USER, SAMPLE_TID,
 };
 use super::ring::Ring;
-use crate::Tid;
+use crate::{Pid, Tid};
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -26,6 +26,8 @@ const RING_BYTES: usize = 64 << 10;
 /// A thread seen in user code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HotSample {
+    /// Its process then.
+    pub pid: Pid,
     /// The thread.
     pub tid: Tid,
     /// The next instruction.
@@ -100,7 +102,8 @@ fn next(bytes: &[u8]) -> Option<(u32, &[u8], &[u8])> {
 
 fn sample(body: &[u8]) -> Option<HotSample> {
     let word = |at: usize| Some(u64::from_ne_bytes(body.get(at * 8..at * 8 + 8)?.try_into().ok()?));
-    let tid = u32::from_ne_bytes(body.get(12..16)?.try_into().ok()?);
+    let number = |at: usize| Some(i32::from_ne_bytes(body.get(at..at + 4)?.try_into().ok()?));
+    let (pid, tid) = (number(8)?, number(12)?);
     // Place 2 says whether registers follow: none for a kernel thread.
     if word(2)? == 0 {
         return None;
@@ -114,7 +117,7 @@ fn sample(body: &[u8]) -> Option<HotSample> {
     // After the copy stands how much of it was readable.
     let valid = word(20 + copied).unwrap_or(0) as usize / 8;
     let stack = stack.into_iter().take(valid).collect();
-    Some(HotSample { tid: tid.cast_signed(), ip: word(0)?, registers, stack })
+    Some(HotSample { pid, tid, ip: word(0)?, registers, stack })
 }
 
 #[cfg(test)]
@@ -143,7 +146,7 @@ mod tests {
     #[test]
     fn registers_and_stack_come_in_their_order() {
         let found = samples(&record(&body()));
-        assert_eq!((found[0].ip, found[0].tid, found[0].registers[15]), (0x40_1000, 7, 115));
+        assert_eq!((found[0].ip, found[0].pid, found[0].tid, found[0].registers[15]), (0x40_1000, 5, 7, 115));
         assert_eq!(found[0].stack, [0xaa, 0xbb]);
     }
 

@@ -204,6 +204,13 @@ pub fn parse_status_field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.lines().find_map(value).map(str::trim)
 }
 
+/// Anonymous memory of `pid`, at a glance; reserved huge pages are taken for such.
+pub fn anonymous_bytes(pid: Pid) -> io::Result<u64> {
+    parsed(pid, "status", |text| {
+        Some(parse_status_kib(text, "RssAnon")? + parse_status_kib(text, "HugetlbPages").unwrap_or(0))
+    })
+}
+
 /// A field of /proc/PID/status that is given in kB (of 1,024 bytes), in bytes.
 pub fn parse_status_kib(text: &str, name: &str) -> Option<u64> {
     parse_status_field(text, name)?.strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1_024)

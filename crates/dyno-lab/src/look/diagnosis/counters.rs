@@ -121,7 +121,7 @@ impl Counters {
             quota: self.quota.zip(after.quota).map(|(before, after)| quota(&before, &after)),
             ..Observation::default()
         };
-        seen.memory = memory(pid, &mut seen.not_looked_at);
+        seen.memory = memory(&after.processes, &mut seen.not_looked_at);
         seen.files = files(pid, &mut seen.not_looked_at);
         seen.packets = self.packets(after, pid, &mut seen.not_looked_at);
         if seen.quota.is_none() {
@@ -355,8 +355,10 @@ fn quota(before: &CpuQuota, after: &CpuQuota) -> Quota {
     }
 }
 
-fn memory(pid: Pid, missing: &mut Vec<NotLookedAt>) -> Option<Memory> {
-    let used = match proc::memory_use(pid) {
+/// That of the largest process: what a wrapper needs says nothing of the server that it started.
+fn memory(processes: &BTreeMap<Pid, Process>, missing: &mut Vec<NotLookedAt>) -> Option<Memory> {
+    let largest = processes.keys().max_by_key(|pid| proc::anonymous_bytes(**pid).unwrap_or(0))?;
+    let used = match proc::memory_use(*largest) {
         Ok(used) => used,
         Err(error) => {
             not_looked(missing, "its memory", &error.to_string());
@@ -436,6 +438,18 @@ mod tests {
         assert_eq!(shared_out(900, 300, 0), (600, 300), "who ended meanwhile was not seen");
         assert_eq!(shared_out(900, 300, 850), (850, 50), "counted to whom they interrupt");
         assert_eq!(shared_out(100, 300, 850), (100, 0));
+    }
+
+    /// `timeout ./srv`. Planted fault: the memory of whichever comes first.
+    #[test]
+    fn memory_is_that_of_the_largest_process() {
+        let small = std::process::Command::new("sleep").arg("100").spawn();
+        let Ok(mut small) = small else { return };
+        let large = vec![1_u8; 64 << 20];
+        let both = [child::this(), small.id().cast_signed()].map(|pid| (pid, Process::default()));
+        let seen = memory(&BTreeMap::from(both), &mut Vec::new());
+        assert!(seen.is_some_and(|seen| seen.anonymous_bytes >= 64 << 20) && large[4096] == 1);
+        assert!(small.kill().is_ok() && small.wait().is_ok());
     }
 
     #[test]

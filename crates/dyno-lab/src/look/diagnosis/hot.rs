@@ -1,5 +1,7 @@
 //! The hottest instructions of a target: sampled with their registers, and the bytes of code around them.
 //!
+//! Each sample is its process's: what lies at an address is asked of that one. Equal code of several processes is counted together.
+//!
 //! A hot instruction in a library stands for itself and for the call that led there: a program's loop that spends its time
 //! in memcmp is found by the return address on the stack.
 
@@ -10,8 +12,9 @@ use std::time::Duration;
 use dyno_record::observation::{HotSpot, Registers};
 use dyno_sys::clock::mono_ns;
 use dyno_sys::perf::{HotSample, HotSampler};
-use dyno_sys::proc::{self, Mapping};
-use dyno_sys::{Pid, Tid};
+use dyno_sys::{Pid, Tid, proc};
+
+use super::mapped::{self, Mapped, Text};
 
 /// Samples per second of a running thread, beside the profile's own.
 const FREQUENCY_HZ: u64 = 499;
@@ -27,8 +30,6 @@ const REGISTERS_MAX: usize = 48;
 /// Bytes before and behind a hot instruction: loops that reach further are no tight loops.
 const BEFORE: u64 = 640;
 const BEHIND: u64 = 640;
-/// The longest call instruction that leaves a return address.
-const CALL_BYTES_MAX: u64 = 7;
 
 /// Samples of all threads.
 pub(super) struct Hot {
@@ -36,8 +37,8 @@ pub(super) struct Hot {
     seen_ns: u64,
     /// The share of the target's running time that was that of the threads that were sampled.
     sampled_share: f64,
-    /// Whose its threads are.
-    processes: BTreeMap<Tid, Pid>,
+    /// What was mapped into its processes when they began to be sampled.
+    spaces: BTreeMap<Pid, Mapped>,
 }
 
 /// What a sample is counted for.
@@ -47,12 +48,16 @@ struct Tally {
     by_thread: BTreeMap<Tid, Vec<Registers>>,
 }
 
+/// Tallies by process and address.
+type Tallies = HashMap<(Pid, u64), Tally>;
+
 impl Hot {
     /// Samples the threads of `pid` and of its children for so long, or until `stop` is set.
     pub(super) fn watch(pid: Pid, time: Duration, stop: &AtomicBool) -> std::io::Result<Hot> {
         let mut samplers = Vec::new();
         let mut refused = None;
         let before = run_times(pid);
+        let spaces = spaces(pid);
         let mut busiest: Vec<(Tid, u64)> = before.iter().map(|(tid, ns)| (*tid, *ns)).collect();
         busiest.sort_by_key(|(tid, ns)| (std::cmp::Reverse(*ns), *tid));
         let mut sampled = BTreeSet::new();
@@ -84,7 +89,7 @@ impl Hot {
             theirs += if sampled.contains(&tid) { ran } else { 0 };
         }
         let sampled_share = if all > 0 { theirs as f64 / all as f64 } else { 1.0 };
-        Ok(Hot { samples, seen_ns, sampled_share, processes: processes(pid) })
+        Ok(Hot { samples, seen_ns, sampled_share, spaces })
     }
 
     /// How long they were sampled.
@@ -93,65 +98,88 @@ impl Hot {
     }
 
     /// The hottest instructions. `user_share` is the share of the target's CPU time outside the kernel, which was not
-    /// sampled here; `name` gives function and place of an address.
+    /// sampled here; `name` gives function and place of an address of a process.
     pub(super) fn spots(
-        &self,
-        pid: Pid,
+        mut self,
         user_share: f64,
-        name: &mut dyn FnMut(u64) -> (String, Option<String>),
+        name: &mut dyn FnMut(Pid, u64) -> (String, Option<String>),
     ) -> std::io::Result<Vec<HotSpot>> {
         if self.samples.len() < SAMPLES_MIN {
             return Ok(Vec::new());
         }
-        let memory = proc::Memory::open(pid)?;
-        let maps = Maps::read(pid)?;
-        let tallies = self.tallies(&maps, &memory);
+        let mut spaces = mapped::now(std::mem::take(&mut self.spaces))?;
         let all = self.samples.len().max(1) as f64;
-        let mut hottest: Vec<(u64, Tally)> = tallies.into_iter().collect();
-        hottest.sort_by_key(|(address, tally)| (std::cmp::Reverse(tally.samples), *address));
+        let mut hottest: Vec<((Pid, u64), Tally)> = self.tallies(&mut spaces).into_iter().collect();
+        hottest.sort_by_key(|(at, tally)| (std::cmp::Reverse(tally.samples), *at));
         hottest.truncate(SPOTS_MAX);
-        let spot = |(address, tally): (u64, Tally)| {
-            let (function, place) = name(address);
-            let code_at = address.saturating_sub(BEFORE).max(maps.start_of(address));
-            let length = (address + BEHIND).min(maps.end_of(address)).saturating_sub(code_at);
+        let spot = |((pid, address), tally): ((Pid, u64), Tally)| {
+            let (function, place) = name(pid, address);
+            let code = spaces.get(&pid).map(|space| space.code(address, BEFORE, BEHIND));
+            let (code_at, code) = code.unwrap_or((address, Vec::new()));
             HotSpot {
                 address,
                 function,
                 place,
                 share: tally.samples as f64 / all * user_share * self.sampled_share,
                 code_at,
-                code: hex(&memory.read(code_at, length as usize)),
-                seen: tally.registers(&self.processes),
+                code: hex(&code),
+                seen: tally.registers(),
             }
         };
         Ok(hottest.into_iter().map(spot).collect())
     }
 
-    fn tallies(&self, maps: &Maps, memory: &proc::Memory) -> HashMap<u64, Tally> {
-        let mut tallies = HashMap::<u64, Tally>::new();
-        let mut calls = HashMap::new();
+    fn tallies(&self, spaces: &mut BTreeMap<Pid, Mapped>) -> Tallies {
+        let mut tallies = Tallies::new();
         for sample in &self.samples {
-            tallies.entry(sample.ip).or_default().add(sample);
-            let caller =
-                if maps.is_library(sample.ip) { maps.caller(sample, memory, &mut calls) } else { None };
+            tallies.entry((sample.pid, sample.ip)).or_default().add(sample);
+            let caller = spaces.get_mut(&sample.pid).and_then(|space| space.caller(sample));
             if let Some(caller) = caller {
-                tallies.entry(caller).or_default().samples += 1;
+                tallies.entry((sample.pid, caller)).or_default().samples += 1;
             }
         }
-        tallies
+        merged(tallies, spaces)
     }
 }
 
-/// Whose threads these are, now.
-fn processes(pid: Pid) -> BTreeMap<Tid, Pid> {
-    let threads = |pid| proc::task_costs(pid).into_iter().map(move |task| (task.tid, pid));
-    proc::tree(pid).into_iter().flat_map(threads).collect()
+/// Puts together what is one code in a file: as that of the process which ran most of it and can be read. Where others have it at the
+/// same addresses, as forks have, their registers are of use there; where they have it elsewhere, what registers point to lies
+/// elsewhere too, and only their samples are counted.
+fn merged(tallies: Tallies, spaces: &BTreeMap<Pid, Mapped>) -> Tallies {
+    let homes = homes(&tallies, spaces);
+    let mut all = Tallies::new();
+    for ((pid, address), mut tally) in tallies {
+        let found = spaces.get(&pid).and_then(|space| space.text(address));
+        let home = found.and_then(|(text, start)| Some((homes.get(&text)?, start)));
+        let at = home.map_or((pid, address), |((home, there), start)| (*home, there + (address - start)));
+        if at.1 != address {
+            tally.by_thread.clear();
+        }
+        all.entry(at).or_default().join(tally);
+    }
+    all
 }
 
-/// Memory that a process shares with others that have it mapped.
-pub(super) fn shared_memory(pid: Pid) -> Vec<[u64; 2]> {
-    let all = proc::mappings(pid).unwrap_or_default();
-    all.iter().filter(|mapping| mapping.shared).map(|mapping| [mapping.start, mapping.end]).collect()
+/// Of each file's code the process that it is told as, and where it begins there.
+fn homes(tallies: &Tallies, spaces: &BTreeMap<Pid, Mapped>) -> HashMap<Text, (Pid, u64)> {
+    let mut ran = HashMap::<Text, BTreeMap<(Pid, u64), usize>>::new();
+    for ((pid, address), tally) in tallies {
+        if let Some((text, start)) = spaces.get(pid).and_then(|space| space.text(*address)) {
+            *ran.entry(text).or_default().entry((*pid, start)).or_default() += tally.samples;
+        }
+    }
+    let most = |ran: BTreeMap<(Pid, u64), usize>| {
+        let rank = |(at, samples): &((Pid, u64), usize)| {
+            (spaces.get(&at.0).is_some_and(Mapped::is_readable), *samples, std::cmp::Reverse(*at))
+        };
+        ran.into_iter().max_by_key(rank).map(|(at, _)| at)
+    };
+    ran.into_iter().filter_map(|(text, ran)| Some((text, most(ran)?))).collect()
+}
+
+/// What is mapped into each process of the target now.
+fn spaces(pid: Pid) -> BTreeMap<Pid, Mapped> {
+    proc::tree(pid).into_iter().map(|pid| (pid, Mapped::look(pid).unwrap_or_default())).collect()
 }
 
 /// How long each thread of the target has run.
@@ -165,75 +193,23 @@ impl Tally {
         self.samples += 1;
         let seen = self.by_thread.entry(sample.tid).or_default();
         if seen.len() < REGISTERS_MAX {
-            seen.push(Registers { tid: sample.tid.cast_unsigned(), pid: 0, values: sample.registers });
+            let (tid, pid) = (sample.tid.cast_unsigned(), sample.pid.cast_unsigned());
+            seen.push(Registers { tid, pid, values: sample.registers });
+        }
+    }
+
+    fn join(&mut self, other: Tally) {
+        self.samples += other.samples;
+        for (tid, seen) in other.by_thread {
+            self.by_thread.entry(tid).or_default().extend(seen);
         }
     }
 
     /// Some of each thread, so that what one thread does never hides another.
-    fn registers(self, processes: &BTreeMap<Tid, Pid>) -> Vec<Registers> {
+    fn registers(self) -> Vec<Registers> {
         let each = REGISTERS_MAX / self.by_thread.len().max(1);
-        let of = |(tid, seen): (Tid, Vec<Registers>)| {
-            // One that has ended meanwhile shares nothing with anybody.
-            let pid = processes.get(&tid).copied().unwrap_or(tid).cast_unsigned();
-            seen.into_iter().take(each.max(2)).map(move |one| Registers { pid, ..one })
-        };
-        self.by_thread.into_iter().flat_map(of).collect()
+        self.by_thread.into_values().flat_map(|seen| seen.into_iter().take(each.max(2))).collect()
     }
-}
-
-/// The code that is mapped into the target.
-struct Maps {
-    code: Vec<Mapping>,
-    program: Option<String>,
-}
-
-impl Maps {
-    fn read(pid: Pid) -> std::io::Result<Maps> {
-        let code = proc::mappings(pid)?.into_iter().filter(|mapping| mapping.executable).collect();
-        let program = std::fs::read_link(format!("{}/exe", proc::folder(pid))).ok();
-        Ok(Maps { code, program: program.map(|path| path.to_string_lossy().into_owned()) })
-    }
-
-    fn of(&self, address: u64) -> Option<&Mapping> {
-        self.code.iter().find(|mapping| mapping.start <= address && address < mapping.end)
-    }
-
-    fn start_of(&self, address: u64) -> u64 {
-        self.of(address).map_or(address, |mapping| mapping.start)
-    }
-
-    fn end_of(&self, address: u64) -> u64 {
-        self.of(address).map_or(address, |mapping| mapping.end)
-    }
-
-    fn is_program(&self, address: u64) -> bool {
-        self.of(address).is_some_and(|mapping| Some(&mapping.path) == self.program.as_ref())
-    }
-
-    fn is_library(&self, address: u64) -> bool {
-        self.of(address).is_some_and(|mapping| Some(&mapping.path) != self.program.as_ref())
-    }
-
-    /// The first word on the stack that is a return address into the program itself.
-    fn caller(
-        &self,
-        sample: &HotSample,
-        memory: &proc::Memory,
-        calls: &mut HashMap<u64, bool>,
-    ) -> Option<u64> {
-        let mut follows =
-            |address: u64| *calls.entry(address).or_insert_with(|| follows_a_call(memory, address));
-        sample.stack.iter().copied().find(|word| self.is_program(*word) && follows(*word))
-    }
-}
-
-/// Whether a call ends right before this address: `e8 rel32`, or `ff /2` in one of its lengths.
-fn follows_a_call(memory: &proc::Memory, address: u64) -> bool {
-    let before = memory.read(address.saturating_sub(CALL_BYTES_MAX), CALL_BYTES_MAX as usize);
-    let from_end = |bytes: usize| before.len().checked_sub(bytes).map(|at| &before[at..]);
-    let relative = from_end(5).is_some_and(|code| code[0] == 0xe8);
-    let is_ff2 = |code: &[u8]| code[0] == 0xff && code[1] >> 3 & 7 == 2;
-    relative || [2, 3, 4, 6, 7].into_iter().any(|bytes| from_end(bytes).is_some_and(is_ff2))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -244,29 +220,66 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use dyno_sys::proc::Mapping;
 
     #[test]
     fn each_thread_keeps_some_of_its_registers() {
         let mut tally = Tally::default();
         for at in 0..500 {
             tally.add(&HotSample {
+                pid: 1,
                 tid: 1 + i32::from(at % 100 == 0),
                 ip: 1,
                 registers: [0; 16],
                 stack: Vec::new(),
             });
         }
-        let kept = tally.registers(&BTreeMap::new());
+        let kept = tally.registers();
         assert_eq!(kept.iter().filter(|seen| seen.tid == 2).count(), 5);
         assert_eq!(kept.iter().filter(|seen| seen.tid == 1).count(), REGISTERS_MAX / 2);
     }
 
+    fn sampled(pid: Pid, ip: u64) -> HotSample {
+        HotSample { pid, tid: pid, ip, registers: [ip; 16], stack: Vec::new() }
+    }
+
+    /// Processes with these addresses of the same program, and samples in them.
+    fn merged_of(starts: &[(Pid, u64)], samples: Vec<HotSample>) -> BTreeMap<(Pid, u64), (usize, usize)> {
+        let program = |start| Mapping {
+            start,
+            end: start + 0x1000,
+            executable: true,
+            shared: false,
+            offset: 0x2000,
+            inode: 7,
+            path: "/srv".into(),
+        };
+        let space = |(pid, start): &(Pid, u64)| (*pid, Mapped::of(vec![program(*start)]));
+        let mut spaces = starts.iter().map(space).collect();
+        let hot = Hot { samples, seen_ns: 0, sampled_share: 1.0, spaces: BTreeMap::new() };
+        let tallies = hot.tallies(&mut spaces).into_iter();
+        tallies.map(|(at, tally)| (at, (tally.samples, tally.registers().len()))).collect()
+    }
+
+    /// Planted faults: tallies by address alone; equal code of two processes counted apart; registers of a process in which it lies
+    /// elsewhere.
     #[test]
-    fn a_return_address_stands_behind_a_call() {
-        let memory = proc::Memory::open(dyno_sys::child::this()).unwrap();
-        let code: Vec<u8> = [0x90, 0x90, 0xe8, 1, 2, 3, 4, 0x90, 0x90, 0x90, 0xff, 0xd0, 0x90].to_vec();
-        let at = code.as_ptr().addr() as u64;
-        assert!(follows_a_call(&memory, at + 7) && follows_a_call(&memory, at + 12));
-        assert!(!follows_a_call(&memory, at + 9));
+    fn equal_code_of_several_processes_is_counted_together_wherever_it_lies() {
+        let forks = [(1, 0x1000), (2, 0x1000), (3, 0x5000)];
+        let samples = || vec![sampled(1, 0x1010), sampled(2, 0x1010), sampled(2, 0x1020), sampled(3, 0x5010)];
+        let found = merged_of(&forks, samples());
+        assert_eq!(found, BTreeMap::from([((2, 0x1010), (3, 2)), ((2, 0x1020), (1, 1))]));
+    }
+
+    /// Planted fault: tallies by address alone.
+    #[test]
+    fn what_lies_at_one_address_of_two_processes_is_not_one_code() {
+        let samples = vec![sampled(1, 0x9010), sampled(2, 0x9010)];
+        let found = merged_of(&[(1, 0x1000), (2, 0x1000)], samples);
+        assert_eq!(
+            found,
+            BTreeMap::from([((1, 0x9010), (1, 1)), ((2, 0x9010), (1, 1))]),
+            "made by each itself"
+        );
     }
 }

@@ -7,6 +7,7 @@ mod counters;
 mod hot;
 mod load;
 mod looks;
+mod mapped;
 mod profiles;
 mod queues;
 mod sending;

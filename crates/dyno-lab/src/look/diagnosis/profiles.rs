@@ -9,11 +9,12 @@ use dyno_load::Beside;
 use dyno_profile::{AddressSpaces, Options, Recorder, Symbols, Target, offcpu};
 use dyno_record::observation::{HotSpot, Observation, Part, Way};
 use dyno_record::profile::{Origin, Profile, Requests, Span};
-use dyno_sys::Pid;
 use dyno_sys::clock::mono_ns;
+use dyno_sys::{Pid, proc};
 
 use super::counters::not_looked;
-use super::hot::{Hot, shared_memory};
+use super::hot::Hot;
+use super::mapped::shared_memory;
 use super::wanted::{ON_CPU_SHARE, QUIET_SHARE, Stage, Wanted};
 use crate::failure::chain;
 
@@ -41,8 +42,8 @@ pub(super) fn add(seen: &mut Observation, wanted: &Wanted<'_>, load: Option<&Bes
     if let Ok(hot) = &hot {
         seen.parts.push(part(Way::HotCode, hot.seen_s()));
     }
-    match hot.and_then(|hot| spots(&hot, pid, user_share)) {
-        Ok(spots) => (seen.hot, seen.shared) = (spots, shared_memory(pid)),
+    match hot.and_then(|hot| spots(hot, user_share)) {
+        Ok(spots) => (seen.hot, seen.shared) = (spots, shared_memory(&proc::tree(pid))),
         Err(error) => not_looked(&mut seen.not_looked_at, "the code at hot instructions", &error.to_string()),
     }
     if !stop.load(Ordering::Relaxed) {
@@ -95,10 +96,9 @@ fn user_share(profile: &Profile) -> f64 {
     1.0 - kernel.map(|stack| stack.weight_ns).sum::<u64>() as f64 / profile.total_ns().max(1) as f64
 }
 
-fn spots(hot: &Hot, pid: Pid, user_share: f64) -> std::io::Result<Vec<HotSpot>> {
+fn spots(hot: Hot, user_share: f64) -> std::io::Result<Vec<HotSpot>> {
     let (mut spaces, mut symbols) = (AddressSpaces::new(), Symbols::new());
-    spaces.read(pid);
-    let mut name = |address: u64| {
+    let mut name = |pid: Pid, address: u64| {
         let functions = symbols.symbolize(&mut spaces, pid, address);
         // The outermost is the one that a linker knows; the innermost has the line.
         let function =
@@ -109,7 +109,7 @@ fn spots(hot: &Hot, pid: Pid, user_share: f64) -> std::io::Result<Vec<HotSpot>> 
             line.map(|(file, line)| format!("{file}:{line}")),
         )
     };
-    hot.spots(pid, user_share, &mut name)
+    hot.spots(user_share, &mut name)
 }
 
 /// Spans that an observation keeps: whether threads wait at the same time shows in a second of a busy server.

@@ -123,14 +123,36 @@ impl<'o> Facts<'o> {
         self.on.as_ref().filter(|on| !on.is_user_only)
     }
 
-    /// Share of the target's CPUs that neither it, nor its peers, nor this program wanted: what it could use if nothing
-    /// held it back. What others took counts as free here, but for what they took while its threads could run: that is
-    /// `noisy_neighbor`'s.
+    /// Share of what the target may use of its CPUs that neither it, nor its peers, nor this program wanted: what it could use if
+    /// nothing held it back. What others took counts as free here, but for what they took while its threads could run: that is
+    /// `noisy_neighbor`'s. Of a quota no more is free than it leaves, however idle the CPUs are.
     pub(super) fn spare(&self) -> Option<f64> {
         let host = &self.seen.host;
         let wanted = (self.seen.process.cpu_ns + host.own_ns + host.peers_ns + host.interrupts_ns) as f64
             + self.kept_off_ns();
-        (host.all_ns > 0).then(|| (1.0 - wanted / host.all_ns as f64).max(0.0))
+        (host.all_ns > 0).then(|| self.of_quota((1.0 - wanted / host.all_ns as f64).max(0.0)))
+    }
+
+    /// What is free of its CPUs' time as a share of what its quota pays for.
+    fn of_quota(&self, free: f64) -> f64 {
+        if self.paid_cpus().is_none() {
+            return free;
+        }
+        let (paid_ns, own_ns) = (self.usable_ns(), self.seen.process.cpu_ns as f64);
+        let free_ns = (free * self.seen.host.all_ns as f64).min(paid_ns - own_ns);
+        (free_ns / paid_ns.max(1.0)).max(0.0)
+    }
+
+    /// The CPU time that the target may use.
+    fn usable_ns(&self) -> f64 {
+        let all_ns = self.seen.host.all_ns as f64;
+        self.paid_cpus().map_or(all_ns, |cpus| (cpus * self.seen.duration_s * 1e9).min(all_ns))
+    }
+
+    /// The CPUs that its quota pays for, where those are fewer than it may run on.
+    pub(super) fn paid_cpus(&self) -> Option<f64> {
+        let quota = self.seen.quota.as_ref()?.cpus?;
+        (quota < f64::from(self.seen.host.cpus)).then_some(quota)
     }
 
     /// What others took while its threads could run.
@@ -226,7 +248,8 @@ impl<'o> Facts<'o> {
 
     /// What it could use, in CPUs.
     pub(super) fn spare_cpus(&self) -> Option<f64> {
-        self.spare().map(|spare| spare * f64::from(self.seen.host.cpus))
+        let cpus = self.paid_cpus().unwrap_or(f64::from(self.seen.host.cpus));
+        self.spare().map(|spare| spare * cpus)
     }
 
     /// How much more the free CPUs could do, as a share of what would be done by the target and those who ask it were nobody else
@@ -236,7 +259,7 @@ impl<'o> Facts<'o> {
         let (own_ns, peers_ns) = (self.seen.process.cpu_ns as f64, host.peers_ns as f64);
         let kept_off = self.kept_off_ns() / own_ns.max(1.0);
         let used = (own_ns + peers_ns) * (1.0 + kept_off);
-        let free = (self.spare()? * host.all_ns as f64 - peers_ns * kept_off).max(0.0);
+        let free = (self.spare()? * self.usable_ns() - peers_ns * kept_off).max(0.0);
         (used > 0.0).then(|| free / used)
     }
 

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use dyno_record::observation::Quota;
+
 use super::*;
 use crate::scene::{S, Scene};
 
@@ -77,6 +79,24 @@ fn spare_is_what_nobody_who_belongs_to_it_wanted() {
     close(of(0, 40 * S, 0, 0, 0), 0.0);
     let unknown = Scene::new(&[8.0]).with(|seen| seen.host.all_ns = 0);
     assert_eq!(Facts::new(&unknown.seen).spare(), None);
+}
+
+/// A second and a half of a CPU's ten are left. Planted fault: free is what the CPUs have left (`usable_ns` of all).
+#[test]
+fn of_a_quota_is_free_what_it_leaves() {
+    let of = |cpus, peers_ns| {
+        let scene = Scene::new(&[8.5]).with(|seen| {
+            seen.quota = Some(Quota { cpus, ..Quota::default() });
+            seen.host.peers_ns = peers_ns;
+        });
+        let facts = Facts::new(&scene.seen);
+        let all = [facts.spare().unwrap(), facts.spare_cpus().unwrap(), facts.gain_at_most().unwrap()];
+        all.map(|one| (one * 1_000.0).round())
+    };
+    assert_eq!(of(Some(1.0), 0), [150.0, 150.0, 176.0]);
+    assert_eq!(of(Some(1.0), 11 * S), [50.0, 50.0, 26.0], "its peers leave less than the quota");
+    assert_eq!(of(Some(0.5), 0), [0.0; 3], "it had more than its due");
+    assert_eq!([of(Some(2.0), 0), of(None, 0)], [[575.0, 1_150.0, 1_353.0]; 2]);
 }
 
 /// Planted faults: who asks gains nothing; what others keep from running is not given back.

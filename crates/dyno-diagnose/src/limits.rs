@@ -119,6 +119,9 @@ pub(super) fn single_thread_limit(facts: &Facts<'_>) -> Outcome {
 /// What the target and those who ask it leave of the CPUs, and how much of it others have.
 fn left(facts: &Facts<'_>, free: f64) -> String {
     let host = &facts.seen.host;
+    if let Some(cpus) = facts.paid_cpus() {
+        return format!("{free:.1} CPUs are free of the {cpus} that its quota pays for");
+    }
     let idle = host.idle_ns as f64 / host.all_ns.max(1) as f64 * f64::from(host.cpus);
     if free - idle < OTHERS_TOLD_MIN {
         return format!("{free:.1} CPUs are used by nobody");
@@ -806,6 +809,27 @@ mod tests {
         };
         assert_eq!(quota(60).classes(), [Class::Throttled, Class::SyncIo]);
         assert_eq!(quota(1).classes(), [Class::SyncIo]);
+    }
+
+    /// `docker --cpus=1` on four CPUs, of which three are idle. Planted faults: a quota bounds nothing (`usable_ns` without it); it
+    /// bounds where it pays for more than there is; what was used of it is free.
+    #[test]
+    fn beyond_a_quota_no_cpu_is_free() {
+        let paid = |cpus: f64| {
+            let scene = Scene::new(&[9.5]).on("main;work", 100).with(|seen| {
+                (seen.host.cpus, seen.host.all_ns, seen.host.idle_ns) = (4, 40 * S, 30 * S);
+                seen.quota = Some(Quota { cpus: Some(cpus), periods: 100, ..Quota::default() });
+                seen.packets = Some(Packets { unread: 40, ..Packets::default() });
+            });
+            let said = scene.diagnosed();
+            let found = said.findings.iter().find(|found| found.class == Class::SingleThreadLimit);
+            found.map(|found| (found.summary.clone(), found.evidence[1].text.clone()))
+        };
+        assert_eq!(paid(1.0), None);
+        let (summary, left) = paid(2.0).unwrap();
+        assert!(summary.ends_with("while 1.1 CPUs are free"), "{summary}");
+        assert_eq!(left, "1.1 CPUs are free of the 2 that its quota pays for");
+        assert!(paid(9.0).unwrap().0.ends_with("while 3.0 CPUs are free"));
     }
 
     /// Planted fault: periods counted, however short each was held.

@@ -54,7 +54,12 @@ const EVENTS: &[&str] = &[
     "pselect6",
     "accept",
     "accept4",
+    // Answers come through a ring as well: `rings` says that this was not seen.
+    RING,
 ];
+
+/// The call that waits for whatever was asked for in a ring.
+pub(super) const RING: &str = "io_uring_enter";
 
 /// Whether who waits in it waits for something to do, and not for an answer.
 pub(super) fn is_event_call(call: &str) -> bool {

@@ -39,6 +39,7 @@ mod network;
 mod one_call;
 mod one_sync;
 mod pool;
+mod rings;
 mod scans;
 #[cfg(test)]
 mod scene;
@@ -155,7 +156,7 @@ pub fn diagnose(seen: &Observation) -> Diagnosed {
             Outcome::Unseen(what) => said.not_looked_at.push(unseen(rule.class, what)),
         }
     }
-    said.not_looked_at.extend(unsampled::of(&facts));
+    said.not_looked_at.extend(unsampled::of(&facts).into_iter().chain(rings::of(&facts)));
     said.findings = in_order(found);
     shortened::tell(&mut said.findings, seen);
     said.nearest = nearest(near);

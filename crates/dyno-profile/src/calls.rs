@@ -120,8 +120,9 @@ pub(crate) const CALLS: &[Call] = &[
     row("ppoll", Peer, Other, Nothing),
     row("select", Peer, Other, Nothing),
     row("pselect6", Peer, Other, Nothing),
+    // Whatever was asked for in the ring; the ring is a descriptor, or a number that it was registered under.
+    row("io_uring_enter", Peer, Other, Nothing),
     row("ioctl", Unsaid, Descriptor, Nothing),
-    row("io_uring_enter", Unsaid, Descriptor, Nothing),
     row("close", Unsaid, Descriptor, Nothing),
     row("lseek", Unsaid, Descriptor, Nothing),
 ];

@@ -139,6 +139,10 @@ const NETWORK: [&str; 37] = [
     "tun_do_read",
 ];
 
+/// Where the kernel waits for something to come back from a ring of io_uring. It goes to sleep there as for a disk (`io_schedule`,
+/// since 6.5), whatever is waited for.
+const RING: [&str; 3] = ["io_cqring_wait", "io_cqring_wait_schedule", "io_cqring_schedule_timeout"];
+
 /// How the kernel's functions of system calls begin.
 const CALLS: [&str; 2] = ["__x64_sys_", "__arm64_sys_"];
 
@@ -174,6 +178,9 @@ pub(crate) fn class(call: Option<&str>, kernel: &[&str], object: Option<&str>) -
 
 /// The deepest cause first: a fault that waits for a lock of the address space waits for that lock.
 fn by_functions(kernel: &[&str]) -> Option<WaitClass> {
+    if waits_at_ring(kernel) {
+        return Some(WaitClass::Network);
+    }
     let tables: [(&[&str], WaitClass); 6] = [
         (&KERNEL_LOCK, WaitClass::Lock),
         (&FUTEX, WaitClass::Lock),
@@ -184,6 +191,13 @@ fn by_functions(kernel: &[&str]) -> Option<WaitClass> {
     ];
     let is_in = |table: &[&str]| kernel.iter().any(|name| table.contains(&base(name)));
     tables.into_iter().find(|(table, _)| is_in(table)).map(|(_, class)| class)
+}
+
+/// Whether nothing lies between a ring and the sleep there: what is done meanwhile for others' requests waits for what it says.
+fn waits_at_ring(kernel: &[&str]) -> bool {
+    let inner = kernel.iter().take_while(|name| !RING.contains(&base(name)));
+    let sleeps = |name: &&str| is_scheduler(name) || base(name).contains("schedule");
+    inner.clone().count() < kernel.len() && inner.clone().all(sleeps)
 }
 
 /// What the call's name says, where no function did.
@@ -265,6 +279,25 @@ mod tests {
         assert_eq!(class(Some("splice"), &[], Some("/srv/file")), WaitClass::Disk);
         assert_eq!(class(Some("wait4"), &[], None), WaitClass::Other);
         assert_eq!(class(None, &[], None), WaitClass::Other);
+    }
+
+    /// Planted faults: a sleep in `io_schedule` is a disk's wherever it is; all that a ring has below it is a wait for events.
+    #[test]
+    fn a_ring_waits_for_events_and_what_is_done_there_meanwhile_for_what_it_says() {
+        let ring = |inner: &[&'static str]| {
+            let outer = ["io_cqring_wait", "__do_sys_io_uring_enter", "__x64_sys_io_uring_enter"];
+            class(Some("io_uring_enter"), &[inner, &outer].concat(), None)
+        };
+        assert_eq!(ring(&["schedule", "io_schedule", "io_cqring_wait_schedule"]), WaitClass::Network);
+        assert_eq!(ring(&["schedule", "schedule_hrtimeout_range_clock"]), WaitClass::Network);
+        let read = ["schedule", "io_schedule", "folio_wait_bit_common", "filemap_read", "io_read"];
+        assert_eq!(ring(&read), WaitClass::Disk);
+        assert_eq!(ring(&["schedule", "__mutex_lock", "io_run_task_work"]), WaitClass::Lock);
+        assert_eq!(
+            class(Some("io_uring_enter"), &["schedule", "io_schedule", "io_read"], None),
+            WaitClass::Disk
+        );
+        assert_eq!(class(Some("io_uring_enter"), &[], Some("/dev/null")), WaitClass::Network);
     }
 
     #[test]

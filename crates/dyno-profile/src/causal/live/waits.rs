@@ -56,6 +56,7 @@ mod tests {
             ("pread64", Some(WaitsFor::DiskDescriptor)),
             ("openat", Some(WaitsFor::Disk)),
             ("epoll_pwait", Some(WaitsFor::Network)),
+            ("io_uring_enter", Some(WaitsFor::Network)),
             ("read", Some(WaitsFor::Descriptor)),
             ("clock_nanosleep", None),
             ("close", None),

@@ -221,8 +221,9 @@ impl Counters {
         host.yielding_ns = yielding_ns.min(rest_ns);
         (host.foreign_ns, host.interrupts_ns) =
             shared_out(rest_ns - host.yielding_ns, interrupts_ns, others_ns.saturating_sub(yielding_ns));
-        host.neighbours =
-            self.named(after, |pid, ticks| !ticks.is_kernel && !ticks.gives_way && !peers.contains(&pid));
+        host.neighbours = self.named(after, |pid, ticks| {
+            !ticks.is_kernel && !ticks.gives_way && !peers.contains(&pid) && cpus.contains(ticks.cpu)
+        });
         host.softirq = self.softirq(after, cpus);
         host
     }
@@ -415,6 +416,19 @@ mod tests {
         let seen = before.until(&Counters::read(me), me);
         assert!(seen.process.cpu_ns >= 30_000_000 && !seen.threads.is_empty() && seen.duration_s > 0.0);
         assert!(seen.host.cpus > 0 && seen.memory.is_some());
+    }
+
+    /// Planted fault: whoever used most CPU time is named, on whatever CPU.
+    #[test]
+    fn neighbours_are_those_on_the_targets_own_cpus() {
+        let me = child::this();
+        let (mut before, mut after) = (Counters::read(me), Counters::read(me));
+        let one =
+            |name: &str, cpu, ticks| proc::Ticks { name: name.into(), cpu, ticks, ..Default::default() };
+        before.everybody = BTreeMap::new();
+        after.everybody = BTreeMap::from([(-2, one("near", 0, 50)), (-3, one("far", 1, 90))]);
+        let host = before.host(&after, &[0].into_iter().collect(), 0);
+        assert_eq!(host.neighbours, [("near".to_owned(), 50 * TICK_NS)]);
     }
 
     /// A build: its compiler ran for 30 ticks before, and for 50 more. Planted faults: what was seen before counts twice; one that is

@@ -166,10 +166,8 @@ impl std::fmt::Display for Demand<'_> {
 /// Who waits for a thread: connections that were refused, requests in line, other threads that it wakes.
 fn who_waits(facts: &Facts<'_>, busiest: &Demand<'_>) -> Option<String> {
     let seen = facts.seen;
-    let overflows =
-        seen.packets.as_ref().map_or(0, |packets| packets.listen_overflows + packets.listen_drops);
-    if overflows > 0 {
-        return Some(format!("{overflows} connections found the listener's queue full"));
+    if let Some(refused) = refused(facts) {
+        return Some(refused);
     }
     let datagrams = seen.packets.as_ref().and_then(|packets| packets.datagrams);
     if let Some(dropped) = datagrams.map(|seen| seen.dropped).filter(|dropped| *dropped > 0) {
@@ -186,6 +184,22 @@ fn who_waits(facts: &Facts<'_>, busiest: &Demand<'_>) -> Option<String> {
         .or_else(|| never_rests(facts, busiest.thread))
         .or_else(|| threads_wait(facts, busiest.thread))
         .or_else(|| goroutines_ready(facts))
+}
+
+/// Connections that found no room. The kernel counts them for all listeners of a network namespace: they are believed where one of the
+/// target's own dropped some, or was seen full.
+fn refused(facts: &Facts<'_>) -> Option<String> {
+    let packets = facts.seen.packets.as_ref()?;
+    // What overflows is dropped.
+    let all = packets.listen_overflows.max(packets.listen_drops);
+    let own: u64 = packets.queues.iter().map(|queue| queue.dropped).sum();
+    if all.min(own) > 0 {
+        return Some(format!("{} connections found its listener's queue full", all.min(own)));
+    }
+    let is_tcp = |queue: &&Queue| !queue.local.starts_with(['/', '@']);
+    let is_full = |queue: &&Queue| queue.backlog.is_some_and(|backlog| queue.most >= u64::from(backlog));
+    let full = packets.queues.iter().filter(is_tcp).find(is_full).filter(|_| all > 0)?;
+    Some(format!("{all} connections found a listener's queue full, as that of {} was", full.local))
 }
 
 /// What a run-time's tasks do is not looked at: more of them may be ready to run than one thread runs.
@@ -542,21 +556,48 @@ mod tests {
 
     use dyno_record::finding::Class;
     use dyno_record::observation::{
-        Datagrams, Goroutines, Limit, Load, NotLookedAt, Packets, Quota, Sending, Serving,
+        Datagrams, Goroutines, Limit, Load, NotLookedAt, Packets, Queue, Quota, Sending, Serving,
     };
     use dyno_record::profile::{SystemCall, ThreadTime, WaitClass};
     use std::collections::BTreeMap;
 
     use crate::scene::{S, Scene, busy_load, synchronous_log};
 
+    /// So many connections found the queue of its own listener full.
+    fn overflowing(many: u64) -> Packets {
+        let queue = Queue { local: "0.0.0.0:80".into(), dropped: many, ..Queue::default() };
+        Packets { listen_overflows: many, listen_drops: many, queues: vec![queue], ..Packets::default() }
+    }
+
+    /// Another server on the machine is overrun. Planted faults: whatever overflows is the target's (`refused` without its queues); a
+    /// unix listener that is full; what a queue without a limit holds fills it.
+    #[test]
+    fn connections_that_find_anothers_queue_full_wait_for_nobody_here() {
+        let told = |local: &str, change: &dyn Fn(&mut Queue)| {
+            let mut packets = overflowing(12);
+            packets.queues[0] = Queue { local: local.into(), most: 128, ..Queue::default() };
+            change(&mut packets.queues[0]);
+            let scene = Scene::new(&[9.9]).on("main;work", 100).with(|seen| seen.packets = Some(packets));
+            let found = scene.diagnosed().findings.into_iter().next()?;
+            found.evidence.into_iter().map(|one| one.text).find(|text| text.contains("queue full"))
+        };
+        let tcp = "0.0.0.0:80";
+        assert_eq!(told(tcp, &|_| ()), None);
+        assert_eq!(told(tcp, &|queue| queue.backlog = Some(129)), None);
+        assert_eq!(told("/run/srv", &|queue| queue.backlog = Some(128)), None);
+        let full = told(tcp, &|queue| queue.backlog = Some(128)).unwrap();
+        assert_eq!(full, "12 connections found a listener's queue full, as that of 0.0.0.0:80 was");
+        let own = told(tcp, &|queue| queue.dropped = 5).unwrap();
+        assert_eq!(own, "5 connections found its listener's queue full");
+    }
+
     #[test]
     fn one_full_thread_leads_only_when_somebody_waits_for_it() {
         let alone = Scene::new(&[9.9]).on("main;work", 100);
         assert_eq!(alone.classes(), []);
         assert!(alone.diagnosed().notes.iter().any(|note| note.class == Class::SingleThreadLimit));
-        let refused = Scene::new(&[9.9])
-            .on("main;work", 100)
-            .with(|seen| seen.packets.as_mut().unwrap().listen_overflows = 12);
+        let refused =
+            Scene::new(&[9.9]).on("main;work", 100).with(|seen| seen.packets = Some(overflowing(12)));
         assert_eq!(refused.classes(), [Class::SingleThreadLimit]);
         // 64 connections at 100 µs of CPU each: the last one waits 6.4 ms.
         let in_line = Scene::new(&[9.9]).on("main;work", 100).load(Load { p50_ns: 6_000_000, ..busy_load() });
@@ -723,7 +764,7 @@ mod tests {
         let full = |peers_s: u64, listen_overflows: u64| {
             let scene = Scene::new(&[9.9]).on("main;work", 100).with(|seen| {
                 (seen.host.peers_ns, seen.host.idle_ns) = (peers_s * S, (10 - peers_s) * S);
-                seen.packets.as_mut().unwrap().listen_overflows = listen_overflows;
+                seen.packets = Some(overflowing(listen_overflows));
             });
             let is_noted = scene.diagnosed().notes.iter().any(|note| note.class == Class::SingleThreadLimit);
             (scene.classes().contains(&Class::SingleThreadLimit), is_noted)

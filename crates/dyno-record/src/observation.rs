@@ -228,15 +228,15 @@ pub struct Quota {
     pub throttled_ns: u64,
 }
 
-/// What happens to the packets of the target's network namespace.
+/// What happens to the packets of the target's network namespace, whoever's they are, and at the target's own sockets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Packets {
     /// Sockets that see packets.
     pub taps: Vec<Tap>,
-    /// Connections that found the queue of a listener full.
+    /// Connections that found the queue of a listener full, of whatever process.
     pub listen_overflows: u64,
-    /// Connections that were dropped at a listener.
+    /// Connections that were dropped at a listener, those among them.
     pub listen_drops: u64,
     /// Packets received over loopback.
     pub loopback_packets: u64,
@@ -296,6 +296,9 @@ pub struct Queue {
     pub most: u64,
     /// How many may wait, where that is known.
     pub backlog: Option<u32>,
+    /// Of a listener of TCP, what came and was dropped there meanwhile: connections for which there was no room, and little else. 0 in
+    /// records of before.
+    pub dropped: u64,
 }
 
 /// An address that the target asks.

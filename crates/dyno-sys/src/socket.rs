@@ -12,7 +12,7 @@ mod steer;
 
 pub use addr::{Addr, AddrError};
 pub use bulk::{
-    SLICES_MAX, Sending, Speaker, is_unread, last_brought_data, queue, send_file, send_vectored,
+    SLICES_MAX, Sending, Speaker, dropped, is_unread, last_brought_data, queue, send_file, send_vectored,
     send_vectored_more, sending, unacknowledged, write_vectored,
 };
 pub use listen::{

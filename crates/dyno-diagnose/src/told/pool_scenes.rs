@@ -58,7 +58,7 @@ fn gateway(connections: f64, most_awaiting: u64, owed: u64, sent_per_s: f64) -> 
 
 fn listener(looks_waiting: u64, most: u64, backlog: Option<u32>) -> Vec<Queue> {
     let local = "0.0.0.0:80".to_owned();
-    vec![Queue { local, looks: 80, looks_waiting, waiting: 5 * looks_waiting, most, backlog }]
+    vec![Queue { local, looks: 80, looks_waiting, waiting: 5 * looks_waiting, most, backlog, dropped: 0 }]
 }
 
 fn pools() -> Vec<Told> {
@@ -177,7 +177,10 @@ fn threads() -> Vec<Told> {
     vec![
         (
             "a full thread, refused connections",
-            full(Packets { listen_overflows: 3, listen_drops: 4, ..Packets::default() }),
+            full({
+                let queues = vec![Queue { dropped: 9, ..listener(0, 0, Some(8)).remove(0) }];
+                Packets { listen_overflows: 3, listen_drops: 4, queues, ..Packets::default() }
+            }),
         ),
         ("a full thread, lost connections", full(Packets::default()).load(Load { lost: 5, ..busy_load() })),
         (

@@ -87,6 +87,22 @@ pub fn queue(fd: impl AsFd) -> io::Result<Queue> {
     Ok(Queue { waiting: info_word(&info, UNACKED), backlog: info_word(&info, SACKED) })
 }
 
+/// What a socket has dropped since it was made; of a listener of TCP the connections for which there was no room, among other things
+/// that came to it (`SO_MEMINFO`, since Linux 4.12).
+pub fn dropped(fd: impl AsFd) -> io::Result<u32> {
+    let mut memory = [0_u32; SK_MEMINFO_VARS];
+    let mut len = size_of_val(&memory) as libc::socklen_t;
+    let fd = fd.as_fd().as_raw_fd();
+    let (level, number) = (libc::SOL_SOCKET, libc::SO_MEMINFO);
+    // SAFETY: `memory` and `len` live through the call and `len` is the size of `memory`.
+    checked(unsafe { libc::getsockopt(fd, level, number, memory.as_mut_ptr().cast(), &raw mut len) })?;
+    Ok(memory[SK_MEMINFO_DROPS])
+}
+
+/// Words of `SO_MEMINFO` and the place of what was dropped among them (linux/sock_diag.h).
+const SK_MEMINFO_VARS: usize = 9;
+const SK_MEMINFO_DROPS: usize = 8;
+
 /// `tcpi_state` of a listener (net/tcp_states.h), whose `tcpi_unacked` is the length of its queue, and `tcpi_sacked` the limit.
 const TCP_LISTEN: u8 = 10;
 /// Offsets of `tcpi_unacked` and `tcpi_sacked` in struct tcp_info (linux/tcp.h).
@@ -220,6 +236,7 @@ const LAST_ACK_MS: usize = 56;
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::{Addr, begin_to_listen};
     use super::*;
     use std::io::{IoSlice, Read, Write};
     use std::net::{TcpListener, TcpStream};
@@ -342,6 +359,19 @@ mod tests {
         assert!(!is_unread(&far).unwrap());
         let (pipe, _) = UnixStream::pair().unwrap();
         assert!(queue(&pipe).is_err() && queue(&far).is_err(), "only listeners of TCP are asked");
+    }
+
+    /// Planted fault: another word of the socket's memory (`SK_MEMINFO_DROPS` of 7).
+    #[test]
+    fn a_listener_tells_how_many_connections_found_no_room() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        begin_to_listen(&listener, &Addr::Tcp(addr), 0).unwrap();
+        let _first = TcpStream::connect(addr).unwrap();
+        assert_eq!(dropped(&listener).unwrap(), 0);
+        // It is asked again a second later at the earliest.
+        let refused = TcpStream::connect_timeout(&addr, std::time::Duration::from_millis(50));
+        assert!(refused.is_err() && dropped(&listener).unwrap() > 0);
     }
 
     #[test]

@@ -18,6 +18,8 @@ const UNIX_MAX: usize = 32;
 #[derive(Default)]
 pub(super) struct Queues {
     each: BTreeMap<u64, Queue>,
+    /// What each had dropped when it was looked at first.
+    dropped: BTreeMap<u64, u32>,
     unix: Vec<UnixListenerLine>,
     receivers: connections::Receivers,
     datagrams: Datagrams,
@@ -129,6 +131,14 @@ impl Queues {
         queue.backlog = backlog;
     }
 
+    /// What a listener that was looked at has dropped since it was made.
+    pub(super) fn take_dropped(&mut self, inode: u64, dropped: u32) {
+        let first = *self.dropped.entry(inode).or_insert(dropped);
+        if let Some(queue) = self.each.get_mut(&inode) {
+            queue.dropped = dropped.wrapping_sub(first).into();
+        }
+    }
+
     /// All of them, that in which most waited first.
     pub(super) fn finish(self) -> Vec<Queue> {
         let mut all: Vec<Queue> = self.each.into_values().collect();
@@ -154,6 +164,17 @@ mod tests {
     use super::*;
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+
+    /// Planted faults: all that was dropped since it was made; each look's drops are the whole.
+    #[test]
+    fn what_a_listener_drops_is_counted_from_the_first_look_on() {
+        let mut queues = Queues::default();
+        for dropped in [70, 72, 75] {
+            queues.take(1, || "0.0.0.0:80".to_owned(), 0, Some(8));
+            queues.take_dropped(1, dropped);
+        }
+        assert_eq!(queues.finish().remove(0).dropped, 5);
+    }
 
     /// Planted fault: the table counts every connection that bears the listener's name, accepted ones too.
     #[test]

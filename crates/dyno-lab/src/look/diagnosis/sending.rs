@@ -285,6 +285,9 @@ impl Side {
                 let Ok(copy) = child::pidfd_getfd(&process.handle, one.fd) else { continue };
                 let Ok(now) = queue(&copy) else { continue };
                 queues.take(one.line.inode, || one.line.local.to_string(), now.waiting, Some(now.backlog));
+                if let Ok(dropped) = socket::dropped(&copy) {
+                    queues.take_dropped(one.line.inode, dropped);
+                }
                 (listeners, waiting) = (listeners + 1, waiting + u64::from(now.waiting));
             }
         }

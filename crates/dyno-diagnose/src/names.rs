@@ -99,19 +99,32 @@ fn fits(name: &str, entry: &str) -> bool {
     left.ends_with(parts)
 }
 
-/// A name without what linkers and compilers hang on it: `free@GLIBC_2.2.5`, `unlink_chunk.constprop.0`.
+/// What compilers hang on a function's name that they made another of.
+const MARKS: [&str; 6] = [".isra", ".constprop", ".part", ".cold", ".llvm", ".lto_priv"];
+
+/// A name without what linkers and compilers hang on it: `free@GLIBC_2.2.5`, `unlink_chunk.constprop.0`, `f(int) [clone .isra.0]`.
 pub(super) fn bare(name: &str) -> &str {
-    const MARKS: [&str; 6] = [".isra", ".constprop", ".part", ".cold", ".llvm", ".lto_priv"];
     let name = name.find('@').map_or(name, |at| &name[..at]);
     // Each name is asked for a thousand times, and six searches of the whole of it were half of a diagnosis.
     let mut from = 0;
     while let Some(dot) = name[from..].find('.') {
-        if MARKS.iter().any(|mark| name[from + dot..].starts_with(mark)) {
-            return &name[..from + dot];
+        if MARKS.iter().any(|mark| is_hung_on(&name[from + dot..], mark)) {
+            let before = &name[..from + dot];
+            return before.strip_suffix(" [clone ").unwrap_or(before);
         }
         from += dot + 1;
     }
     name
+}
+
+/// Whether a compiler's mark stands here: a number comes behind it, but for that of a cold part, which needs none. Another language has
+/// words behind a point: Go's `main.partition`.
+fn is_hung_on(name: &str, mark: &str) -> bool {
+    let Some(behind) = name.strip_prefix(mark) else { return false };
+    let ends = |rest: &str| rest.is_empty() || rest.starts_with(']');
+    let Some(number) = behind.strip_prefix('.') else { return mark == ".cold" && ends(behind) };
+    let rest = number.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    rest.len() < number.len() && (ends(rest) || rest.starts_with('.'))
 }
 
 /// Numbers become text.

@@ -16,6 +16,32 @@ fn names_are_found_with_what_linkers_hang_on_them() {
     assert!(is("/usr/lib/x86_64-linux-gnu/libc.so.6", LIBRARIES));
 }
 
+/// Planted faults: a mark needs no end (`starts_with`); none needs a number; a clone keeps its bracket.
+#[test]
+fn a_compilers_mark_is_told_from_a_word_that_begins_like_one() {
+    let marked = [
+        "f.part.0",
+        "f.isra.0.cold",
+        "f.cold",
+        "f.cold.5",
+        "f.constprop.0.isra.1",
+        "f.llvm.1234567",
+        "f.lto_priv.0",
+        "f [clone .isra.0]",
+        "f [clone .part.0] [clone .cold]",
+        "f@GLIBC_2.2.5",
+    ];
+    for name in marked {
+        assert_eq!(bare(name), "f", "{name}");
+    }
+    for name in
+        ["main.partition", "main.part", "main.part.func1", "main.coldStart", "main.cold.func1", "a.part.0x"]
+    {
+        assert_eq!(bare(name), name);
+    }
+    assert!(is("main", FIRST) && !is("main.partition", FIRST));
+}
+
 /// Planted fault: what is known of a name is known of it in every table (`at` of 0).
 #[test]
 fn what_is_known_of_a_name_is_known_for_its_table() {

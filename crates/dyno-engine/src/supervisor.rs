@@ -211,6 +211,7 @@ struct Supervisor<'r> {
     /// What is said of hosts.
     hosts: Option<Arc<Hosts>>,
     counters: Counters,
+    ledger: Ledger,
     /// The process that serves metrics, where one is asked for.
     scraped: Option<Scraped>,
     /// Whether workers get on, where metrics are served.
@@ -244,6 +245,7 @@ impl<'r> Supervisor<'r> {
             full_told_ns: None,
             alive_due_ns: config.alive_ns.map(|_| clock::mono_ns()),
             counters,
+            ledger,
             cpus: listen::cpus(),
             fitting: config.limits.connections_max,
             places: by_worker.iter().map(|_| Place::vacant()).collect(),

@@ -9,6 +9,7 @@ use crate::error_log;
 use crate::log;
 use crate::orders::Order;
 use crate::sandbox::Kind;
+use crate::stats::Counts;
 use dyno_sys::child::{self, Wait};
 use dyno_sys::signal::{self, Signal};
 use dyno_sys::socket::{self, rights};
@@ -25,16 +26,17 @@ impl Supervisor<'_> {
         assert!(self.writer.pid().is_none(), "a ring has one reader");
         let (orders, order) = socket::pair().map_err(refused("open a channel"))?;
         let mut parents = Some(order);
+        let supervisor = child::this();
         let forked = child::fork(|| {
             drop(parents.take());
-            self.live_as_writer(orders)
+            self.live_as_writer(orders, supervisor)
         });
         let pid = forked.map_err(refused("fork the log's writer"))?;
         self.writer.life = Life::Running { pid, since_ns: clock::mono_ns(), orders: parents };
         Ok(())
     }
 
-    fn live_as_writer(&mut self, orders: OwnedFd) -> i32 {
+    fn live_as_writer(&mut self, orders: OwnedFd, supervisor: Pid) -> i32 {
         let (Some(log), Some(lines)) = (self.logs.log.take(), self.logs.lines.take()) else { return FAILED };
         self.leave_parent();
         self.leave_error_log();
@@ -48,7 +50,12 @@ impl Supervisor<'_> {
         // A supervisor that was killed can kill nobody: the writer ends by itself when it would have been.
         let patience_ns = self.config.drain_ns.saturating_add(LATE_NS).max(log::WRITER_NS_MAX);
         let job = rings.job(log, stopped, Some(orders), self.counters.lost(), patience_ns);
-        match log::write_rings(job) {
+        let ended = log::write_rings(job);
+        if child::parent() != supervisor {
+            // It was killed: what is left here nobody else counts.
+            self.ledger.add(0, &Counts { log_drops: rings.left(), ..Counts::default() });
+        }
+        match ended {
             Ok(()) => OK,
             Err(_) => FAILED,
         }

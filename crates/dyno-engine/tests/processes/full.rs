@@ -25,6 +25,8 @@ pub(crate) fn three_hundred_clients_before_64_descriptors_cost_nothing_and_are_a
         client.send(JSON);
     }
     wait_for("the server to be full", || figure(&served.order("counters"), "accept_pauses") > 0);
+    // Planted fault: `tell_full` says nothing.
+    assert_eq!(served.line(), "full 1");
     let room = accepted(&served);
     assert!((20..60).contains(&room), "{room} connections under a limit of 64");
     for client in &mut clients[..room] {

@@ -61,10 +61,18 @@ const TESTS: &[(&str, fn())] = &[
     ("no_line_is_lost_when_the_supervisor_is_killed", log::no_line_is_lost_when_the_supervisor_is_killed),
     ("lines_that_a_stalled_reader_leaves_are_counted", log::lines_that_a_stalled_reader_leaves_are_counted),
     (
+        "lines_that_a_stalled_reader_leaves_are_counted_though_the_supervisor_was_killed",
+        log::lines_that_a_stalled_reader_leaves_are_counted_though_the_supervisor_was_killed,
+    ),
+    (
         "a_writer_whose_supervisor_was_killed_waits_for_no_reader_for_ever",
         log::a_writer_whose_supervisor_was_killed_waits_for_no_reader_for_ever,
     ),
     ("a_file_size_limit_costs_lines_and_no_process", log::a_file_size_limit_costs_lines_and_no_process),
+    (
+        "a_signal_that_finds_nothing_to_do_is_told_and_changes_nothing",
+        reload::a_signal_that_finds_nothing_to_do_is_told_and_changes_nothing,
+    ),
     ("a_reload_takes_new_settings_and_loses_nothing", reload::a_reload_takes_new_settings_and_loses_nothing),
     (
         "what_is_wrong_with_new_settings_changes_nothing",

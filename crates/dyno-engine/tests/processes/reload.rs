@@ -198,6 +198,18 @@ pub(crate) fn a_retired_generation_is_cut_at_its_deadline() {
     assert!(report.starts_with("report Wholly"), "{report}");
 }
 
+/// Neither a log that could be opened anew, nor a program that could take over. Planted fault: `hand_over` returns without a word
+/// where there is no program.
+pub(crate) fn a_signal_that_finds_nothing_to_do_is_told_and_changes_nothing() {
+    let mut served = Served::start(&[("successor", "none")]);
+    for signal in [Signal::Usr1, Signal::Usr2] {
+        signal::kill(served.pid(), signal).unwrap();
+        assert_eq!(served.line(), format!("ignored {signal}"));
+        assert_eq!(Client::connect(served.addr()).ask(JSON).status, 200);
+    }
+    assert!(served.stop().0.success());
+}
+
 /// What its workers have counted is not lost with it. Planted faults: counters that are the supervisor's own; workers that died with
 /// it are not counted as replaced.
 pub(crate) fn a_supervisor_that_dies_is_replaced() {

@@ -195,9 +195,10 @@ pub(crate) fn figure(text: &str, name: &str) -> u64 {
 /// The server itself: a process of one thread.
 pub(crate) fn be_server(settings: &[String]) -> ExitCode {
     let handed = std::env::var(master::VARIABLE);
+    let is_alone = settings.iter().any(|word| word == "successor=none");
     let own = Own {
         inheritance: handed.map(|text| Inheritance::take(&text).unwrap()).unwrap_or_default(),
-        program: Some(Program {
+        program: (!is_alone).then(|| Program {
             path: std::env::current_exe().unwrap(),
             words: std::env::args_os().collect(),
             environment: std::env::vars_os().collect(),
@@ -271,7 +272,7 @@ fn setup(settings: &[String]) -> Result<Setup, String> {
             }
             // What takes over may be broken in this way.
             "stall" => std::thread::park_timeout(DEADLINE),
-            "nofile" | "file_blocks" | "extra" | "settings" | "hold" => {}
+            "nofile" | "file_blocks" | "extra" | "settings" | "hold" | "successor" => {}
             dial => config.dials.set(dial, word).map_err(|error| error.to_string())?,
         }
     }

@@ -149,6 +149,7 @@ const BUILD: &[libc::c_long] = &[
 ];
 
 const LOG: &[libc::c_long] = &[
+    libc::SYS_getppid,
     libc::SYS_fsync,
     libc::SYS_fdatasync,
     libc::SYS_ftruncate,

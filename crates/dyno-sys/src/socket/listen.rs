@@ -6,12 +6,12 @@ use super::addr::Addr;
 use super::option::{SockOpt, set_congestion, set_int_option};
 use crate::errno::{self, checked};
 use std::ffi::CString;
-use std::fs::Permissions;
+use std::fs::{OpenOptions, Permissions};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// Whether several sockets may share one address (`SO_REUSEPORT`).
@@ -134,9 +134,21 @@ pub fn bound(addr: &Addr, options: &ListenOptions) -> Result<OwnedFd, SocketErro
         // Before it listens: nobody can connect meanwhile.
         let refused =
             |source| SocketError::Option { addr: addr.clone(), option: format!("mode {mode:o}"), source };
-        std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(refused)?;
+        set_mode(path, mode).map_err(refused)?;
     }
     Ok(fd)
+}
+
+/// The mode of a socket's file, and of nothing else: who may write to its folder could have put a link to another file in its
+/// place.
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    let held =
+        OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC).open(path)?;
+    if !held.metadata()?.file_type().is_socket() {
+        return Err(io::Error::from_raw_os_error(libc::ENOTSOCK));
+    }
+    // A descriptor that only holds a place cannot be asked for it (fchmod(2): EBADF); its name under /proc leads to the place.
+    std::fs::set_permissions(format!("/proc/self/fd/{}", held.as_raw_fd()), Permissions::from_mode(mode))
 }
 
 /// Has a socket of [`bound`] listen. With `SO_REUSEPORT` the kernel gives it its share of connections from now on.
@@ -394,6 +406,30 @@ mod tests {
             again.is_some()
         });
         std::fs::remove_file(path).unwrap();
+    }
+
+    /// Planted faults: `set_mode` changes it by the path, which follows links; it follows them when it opens (no O_NOFOLLOW).
+    #[test]
+    fn a_mode_is_for_a_socket_alone_and_no_link_leads_it_elsewhere() {
+        let (path, secret) = (scratch("mode"), scratch("secret"));
+        let mode = |path: &Path| std::fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777;
+        let options = ListenOptions { mode: Some(0o620), ..ListenOptions::default() };
+        listen(&Addr::Unix(path.clone()), &options).unwrap();
+        assert_eq!(mode(&path), 0o620);
+        std::fs::write(&secret, "precious").unwrap();
+        std::fs::set_permissions(&secret, Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(set_mode(&secret, 0o666).unwrap_err().raw_os_error(), Some(libc::ENOTSOCK));
+        std::fs::remove_file(&path).unwrap();
+        let theirs = scratch("theirs");
+        let _theirs = listen(&Addr::Unix(theirs.clone()), &ListenOptions { mode: Some(0o600), ..options }).unwrap();
+        for other in [&secret, &theirs] {
+            std::os::unix::fs::symlink(other, &path).unwrap();
+            assert_eq!(set_mode(&path, 0o666).unwrap_err().raw_os_error(), Some(libc::ENOTSOCK));
+            assert_eq!(mode(other), 0o600);
+            std::fs::remove_file(&path).unwrap();
+        }
+        std::fs::remove_file(&theirs).unwrap();
+        std::fs::remove_file(&secret).unwrap();
     }
 
     #[test]

@@ -389,6 +389,7 @@ mod tests {
     #[test]
     fn packets_are_handed_over_only_by_a_mask_that_names_another_cpu() {
         if dyno_sys::affinity::online().len() < 2 {
+            assert!(std::env::var_os("CI").is_none(), "CI has two CPUs, or this says nothing");
             eprintln!("not tested: this machine has one CPU, and no other that a mask could name");
             return;
         }

@@ -132,4 +132,15 @@ mod tests {
         assert_eq!(far.word(pid, sp, sp - 8), Err(Cut::NoRule));
         assert_eq!(far.word(pid, 0, 4 * PAGE), Err(Cut::Untouched), "nothing is mapped there");
     }
+    /// Planted fault: `is_touched` answers always yes; then zeros are read, which look like the start of a thread.
+    #[test]
+    fn a_page_that_nobody_wrote_to_is_told_from_one_that_holds_a_word() {
+        // A huge page would be touched with its neighbours. So long that the allocator asks the kernel for it.
+        dyno_sys::child::no_huge_pages().unwrap();
+        let mut stack = vec![0_u64; 8 << 20];
+        let (pid, sp, far_up) = (dyno_sys::child::this(), stack.as_ptr().addr() as u64, 32 << 10);
+        assert_eq!(Far::default().word(pid, sp, sp + 8 * far_up), Err(Cut::Untouched));
+        std::hint::black_box(&mut stack)[far_up as usize] = 7;
+        assert_eq!(Far::default().word(pid, sp, sp + 8 * far_up), Ok(7));
+    }
 }

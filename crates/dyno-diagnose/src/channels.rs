@@ -21,7 +21,11 @@ const BUSY_MIN: f64 = 0.95;
 /// Looks from which on a share of them is told.
 const LOOKS_MIN: u32 = 10;
 
-/// What stands below all that is done for a request.
+/// Of goroutines that wait to hand something over, or for one of a pool, the requests that clients wait for: then they serve these,
+/// below whatever functions.
+const OWED_FOR_EACH_MIN: f64 = 0.75;
+
+/// What stands below all that is done for a request, in the servers that most use.
 const SERVES: &[&str] = &[
     "net/http.(*conn).serve",
     "net/http.(*serverConn).runHandler",
@@ -101,7 +105,7 @@ pub(super) enum Found {
 /// Goroutines that serve requests and wait in channels while too few work for them and CPUs are free.
 pub(super) fn requests_in_channels(facts: &Facts<'_>, spare: f64, is_asked: bool) -> Option<Found> {
     let seen = facts.seen.goroutines.as_ref().filter(|seen| seen.looks >= LOOKS_MIN)?;
-    let line = Line::of(seen);
+    let line = Line::of(seen, owed(facts));
     if line.waiting < WAITING_MIN || line.waiting < FOR_EACH_MIN * line.engaged {
         return None;
     }
@@ -114,12 +118,20 @@ pub(super) fn requests_in_channels(facts: &Facts<'_>, spare: f64, is_asked: bool
 }
 
 /// Goroutines that serve requests and wait in a channel, on average.
-pub(super) fn waiting(seen: &Goroutines) -> f64 {
-    Line::of(seen).waiting
+pub(super) fn waiting(facts: &Facts<'_>) -> Option<f64> {
+    Some(Line::of(facts.seen.goroutines.as_ref()?, owed(facts)).waiting)
+}
+
+/// Requests that were taken and not answered yet, as far as connections tell.
+fn owed(facts: &Facts<'_>) -> f64 {
+    facts.seen.packets.as_ref().and_then(|packets| packets.serving).map_or(0.0, |serving| serving.owed())
 }
 
 impl<'o> Line<'o> {
-    fn of(seen: &'o Goroutines) -> Line<'o> {
+    fn of(seen: &'o Goroutines, owed: f64) -> Line<'o> {
+        let by_hand = |place: &&Place| waits_for_its_turn(place) && !waits_in_line(place);
+        let by_hand = seen.places.iter().filter(by_hand).map(|place| place.many).sum::<f64>();
+        let serves_by_hand = by_hand > 0.0 && owed >= OWED_FOR_EACH_MIN * by_hand;
         let state = |name: &str| seen.states.get(name).copied().unwrap_or(0.0);
         let mut line = Line {
             engaged: state("running") + state("runnable") + state("in a system call"),
@@ -131,7 +143,7 @@ impl<'o> Line<'o> {
             }
         };
         for place in &seen.places {
-            if waits_in_line(place) {
+            if waits_in_line(place) || serves_by_hand && waits_for_its_turn(place) {
                 line.waiting += place.many;
                 line.sending += if place.state == "chan send" { place.many } else { 0.0 };
                 line.pooled += if has(place, POOLS) { place.many } else { 0.0 };
@@ -151,8 +163,16 @@ fn has(place: &Place, table: names::Table) -> bool {
 
 /// A request is served, and it waits in a channel for something in this process.
 fn waits_in_line(place: &Place) -> bool {
-    let in_channel = matches!(place.state.as_str(), "chan send" | "chan receive" | "select");
-    in_channel && has(place, SERVES) && has(place, HANDLES) && !has(place, ANSWERS)
+    in_channel(place) && has(place, SERVES) && has(place, HANDLES) && !has(place, ANSWERS)
+}
+
+/// It waits for what nobody sends as news: to hand something over, or for one of a library's pool.
+fn waits_for_its_turn(place: &Place) -> bool {
+    place.state == "chan send" || in_channel(place) && has(place, POOLS)
+}
+
+fn in_channel(place: &Place) -> bool {
+    matches!(place.state.as_str(), "chan send" | "chan receive" | "select")
 }
 
 /// In the middle of some work: asleep, or waiting for another's answer, but not for a request.
@@ -210,7 +230,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use dyno_record::finding::Class;
-    use dyno_record::observation::{Goroutines, Place};
+    use dyno_record::observation::{Goroutines, Place, Serving};
 
     use crate::scene::{Scene, busy_load};
 
@@ -318,6 +338,21 @@ mod tests {
             (vec![Class::PoolLimit], false)
         );
         assert_eq!(waits("main.news"), (vec![], true));
+    }
+
+    /// A server of its own protocol. Planted faults: only who serves below a known server counts; nobody asks whether as many
+    /// requests are held (`OWED_FOR_EACH_MIN` of 0).
+    #[test]
+    fn handlers_of_a_server_that_nobody_knows_wait_for_a_turn_where_as_many_requests_are_held() {
+        let places = [("chan send", "main.serve;main.handle", 60.0), ("sleep", "main.serve;main.handle;main.work", 2.0)];
+        let held = |owed: u64| {
+            let serving = Serving { connections: 64.0, looks: 64, looks_owed: owed, ..Serving::default() };
+            program(0.1, 60, &places).with(|seen| {
+                seen.packets.get_or_insert_default().serving = Some(serving);
+            })
+        };
+        assert_eq!(judged(&held(62)), (vec![Class::PoolLimit], false));
+        assert_eq!(judged(&held(8)), (vec![], false), "producers behind a slow consumer");
     }
 
     /// Planted fault: every wait in a channel is one of a request (`waits_in_line` is `in_channel`).

@@ -41,7 +41,7 @@ pub(super) fn user_hot_spot(facts: &Facts<'_>) -> Outcome {
         return Outcome::Found(draft);
     }
     if let Some(draft) = one_function(facts, on).or_else(|| one_call(facts)) {
-        return if is_shared_out(facts, on) { Outcome::Noted(draft) } else { Outcome::Alone(draft) };
+        return if is_shared_out(facts, on) || streams(facts) { Outcome::Noted(draft) } else { Outcome::Alone(draft) };
     }
     let top = on.top_function();
     match top {
@@ -96,6 +96,17 @@ fn is_shared_out(facts: &Facts<'_>, on: &super::facts::OnCpu<'_>) -> bool {
     let places = beside.filter_map(|thread| on.top_function_of(thread.tid));
     let all: Vec<String> = places.filter(|top| top.share >= ONE_FUNCTION_MIN).map(|top| top.place).collect();
     all.iter().enumerate().any(|(at, place)| all[..at].contains(place))
+}
+
+/// Bytes that it reads or writes for each second of its CPU time from which on each costs so little that it is touched a few times
+/// only: a search that grows with what there is would be slower.
+const STREAMED_PER_CPU_S: f64 = 50e6;
+
+/// Whether bytes run through it: a checksum, a codec. How long that takes is for the bytes to say.
+fn streams(facts: &Facts<'_>) -> bool {
+    let process = &facts.seen.process;
+    let most = [process.reads, process.writes].into_iter().flatten().map(|moved| moved.bytes).max();
+    most.unwrap_or(0) as f64 >= STREAMED_PER_CPU_S * (process.cpu_ns as f64 / 1e9).max(0.1)
 }
 
 /// One function of the program is all that a thread does which runs all the time.
@@ -213,7 +224,7 @@ pub(super) fn allocation_churn(facts: &Facts<'_>) -> Outcome {
     .at(by.first().map(|place| place.0.clone()))
     .specimen("allocation-churn");
     // An interpreter that runs a program does something else: what takes all of its time to make things collects them.
-    let collected = on.share_with(names::COLLECTORS).max(on.share_below(names::INTERPRETER, names::HEAPS));
+    let collected = on.share_of_collectors().max(on.share_below(names::INTERPRETER, names::HEAPS));
     let nothing_else = churn >= NOTHING_ELSE && collected < COLLECTED_MIN * churn;
     // Each row that is read takes memory.
     if nothing_else || scans::whole_tables(facts).is_some() {
@@ -234,7 +245,7 @@ const NOT_ASKED: &str = "leave the calls out that ask for collections (System.gc
 /// What to do, and what it rests on: a program that asks for collections has them, however large its heap is.
 fn collections(on: &super::facts::OnCpu<'_>, churn: f64) -> (&'static str, Option<String>) {
     let asked = on.share_with(names::ASKS_TO_COLLECT);
-    if asked < ASKED_MIN * churn || on.share_with(names::COLLECTORS).max(asked) < COLLECTED_MIN * churn {
+    if asked < ASKED_MIN * churn || on.share_of_collectors().max(asked) < COLLECTED_MIN * churn {
         return (LESS, None);
     }
     let calls = on.seen_of(names::ASKS_TO_COLLECT).into_iter().take(3).collect::<Vec<_>>().join(", ");
@@ -361,6 +372,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::Class;
+    use dyno_record::observation::Transfers;
     use dyno_record::profile::{Frame, Stack, WaitClass};
 
     use crate::scene::{FIND, ROWS, Scene};
@@ -373,6 +385,13 @@ mod tests {
         let shared = Scene::new(&[9.9, 9.8]).on("main;digest", 99).on("main;other", 1);
         assert_eq!(shared.classes(), []);
         assert!(shared.diagnosed().notes.iter().any(|note| note.class == Class::UserHotSpot));
+        // A checksum of a gigabyte. Planted fault: `streams` that is false.
+        let moved = |bytes| {
+            Scene::new(&[9.9]).on("main;digest", 99).on("main;other", 1).with(|seen| {
+                seen.process.reads = Some(Transfers { calls: 10_000, bytes });
+            })
+        };
+        assert_eq!((moved(1 << 30).classes(), moved(1 << 26).classes()), (vec![], vec![Class::UserHotSpot]));
         // Of three that take turns on two CPUs as well. Planted fault: only a function that takes nearly all of the CPU.
         let mut turns = Scene::new(&[9.9, 8.0, 1.5]).on("main;digest", 90);
         for (thread, weight) in [(1, 80), (2, 30)] {
@@ -391,6 +410,26 @@ mod tests {
         let hash = Scene::new(&[10.0]).on("main;work", 100).hot(FIND, 0.2, vec![]).hot(ROWS, 0.7, vec![]);
         assert_eq!(hash.classes(), []);
         assert!(hash.diagnosed().notes.iter().any(|note| note.class == Class::UserHotSpot));
+    }
+
+    /// A later machine of Java's: its workers run below a class that any program may have. Planted faults: threads are not known
+    /// by their names (`COLLECTOR_THREADS` of nothing); a full collection of the serial heap is the program's own work.
+    #[test]
+    fn collectors_of_any_version_are_known_by_their_threads_and_operations() {
+        let works = "WorkerThread::run();PartialArrayState::work()";
+        let named = |name: &str| {
+            Scene::new(&[9.0, 9.0]).on("java;work", 10).on(works, 90).with(|seen| {
+                let profile = seen.on_cpu.as_mut().unwrap();
+                profile.threads.iter_mut().for_each(|thread| thread.name = name.to_owned());
+            })
+        };
+        assert_eq!(named("GC Thread#0").classes(), [Class::AllocationChurn]);
+        assert!(!named("worker-1").classes().contains(&Class::AllocationChurn));
+        let serial = Scene::new(&[9.0]).on("java;work", 10).on(
+            "VMThread::run();VM_SerialCollectForAllocation::doit();SerialFullGC::mark()",
+            90,
+        );
+        assert_eq!(serial.classes(), [Class::AllocationChurn]);
     }
 
     /// Planted faults: whoever collects was asked to (`ASKED_MIN` of 0); a call now and then beside other work of the allocator's

@@ -310,7 +310,10 @@ impl<'o> OnCpu<'o> {
         };
         for stack in &profile.stacks {
             let frames = leaf_first(profile, stack);
-            let cost = cost(&frames);
+            let cost = match cost(&frames) {
+                Cost::Own | Cost::Copy if is_collector(profile, stack) => Cost::Allocation,
+                cost => cost,
+            };
             *on.costs.entry(cost).or_default() += stack.weight_ns;
             if let Some(place) = own_place(profile, &frames) {
                 *on.places.entry(cost).or_default().entry(place).or_default() += stack.weight_ns;
@@ -352,6 +355,17 @@ impl<'o> OnCpu<'o> {
             self.profile.frames.iter().map(|frame| names::is(&frame.name, table)).collect();
         let has = |stack: &&Stack| stack.frames.iter().any(|at| is_in[*at as usize]);
         let stacks = self.profile.stacks.iter().filter(has);
+        stacks.map(|stack| stack.weight_ns).sum::<u64>() as f64 / self.total_ns
+    }
+
+    /// Share of the time in which memory is collected, as far as threads or functions tell.
+    pub(super) fn share_of_collectors(&self) -> f64 {
+        let is_in: Vec<bool> =
+            self.profile.frames.iter().map(|frame| names::is(&frame.name, names::COLLECTORS)).collect();
+        let collects = |stack: &&Stack| {
+            is_collector(self.profile, stack) || stack.frames.iter().any(|at| is_in[*at as usize])
+        };
+        let stacks = self.profile.stacks.iter().filter(collects);
         stacks.map(|stack| stack.weight_ns).sum::<u64>() as f64 / self.total_ns
     }
 
@@ -607,6 +621,12 @@ impl Cost {
                 | Cost::UserLock
         )
     }
+}
+
+/// Whether the thread is one that collects memory.
+fn is_collector(profile: &Profile, stack: &Stack) -> bool {
+    let thread = profile.threads.get(stack.thread as usize);
+    thread.is_some_and(|thread| names::is(&thread.name, names::COLLECTOR_THREADS))
 }
 
 /// What a stack's time was spent on. The kernel's side decides where there is one; then the deepest cause.

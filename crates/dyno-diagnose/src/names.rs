@@ -428,7 +428,6 @@ pub(super) const LOOKS: &[&str] = &[
     "sem_trywait",
     "*mpsc::Receiver<*>::try_recv",
     "crossbeam_channel::*::try_recv",
-    "java.util.concurrent.ForkJoinPool*.help*",
 ];
 
 /// Threads of virtual machines that serve nobody, by name.

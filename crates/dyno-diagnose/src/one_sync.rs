@@ -25,7 +25,7 @@ const WAITING_MIN: f64 = 1.0;
 const CALLS: &[&str] = &["fsync", "fdatasync", "msync", "sync_file_range", "syncfs"];
 
 pub(super) fn requests_behind(facts: &Facts<'_>, off: &OffCpu<'_>) -> Option<Draft> {
-    let waiting = channels::waiting(facts.seen.goroutines.as_ref()?);
+    let waiting = channels::waiting(facts)?;
     let calls = || off.profile.system_calls.iter().filter(|(name, _)| names::is(name, CALLS));
     let ns: u64 = calls().map(|(_, call)| call.total_ns).sum();
     let (per_s, at_a_time) = (off.calls_per_s(CALLS), ns as f64 / off.window_ns);

@@ -1,9 +1,10 @@
 //! Rule for threads that wait by burning CPU.
 
 use dyno_record::finding::{Class, Confidence};
+use dyno_record::profile::{Frame, Origin};
 
 use super::draft::{Draft, Outcome, percent};
-use super::facts::{Cost, Facts, Hot};
+use super::facts::{Cost, Facts, Hot, OnCpu};
 use super::in_vain;
 use super::names;
 
@@ -68,6 +69,25 @@ pub(super) fn spinning(facts: &Facts<'_>) -> Outcome {
 
 /// Of such functions, those of a pool whose threads look for tasks while they wait for one.
 const HELPERS: &[&str] = &["java.util.concurrent.ForkJoinPool*.help*"];
+/// What such a thread calls while it looks. What it finds it runs below itself.
+const HELPERS_OWN: &[&str] = &[
+    "java.util.concurrent.ForkJoin*",
+    "java.util.concurrent.CountedCompleter.*",
+    "java.lang.Thread.*",
+    "java.lang.invoke.*",
+    "jdk.internal.*",
+    "sun.misc.Unsafe.*",
+];
+
+/// Share of the CPU in which threads of a pool look for tasks, and have none.
+fn looks_for_tasks(on: &OnCpu<'_>) -> f64 {
+    on.share_where(|frames| {
+        let at = frames.iter().position(|frame| names::is(&frame.name, HELPERS));
+        let is_own =
+            |frame: &&Frame| frame.origin == Origin::Kernel || names::is(&frame.name, HELPERS_OWN);
+        at.is_some_and(|at| frames[..at].iter().all(is_own))
+    })
+}
 
 /// Functions that look whether there is something, and do not wait for it, take most of the CPU.
 fn asks_again(facts: &Facts<'_>) -> Option<Draft> {
@@ -76,18 +96,24 @@ fn asks_again(facts: &Facts<'_>) -> Option<Draft> {
     let selects =
         Some(on.share_with(SELECTS)).filter(|share| *share > 0.0 && on.share_with(FINDS) < FINDS_MAX);
     let selects = selects.unwrap_or(0.0);
-    let share = on.share_with(names::LOOKS) + selects;
+    let helping = looks_for_tasks(on);
+    let share = on.share_with(names::LOOKS) + selects + helping;
     (share >= LOOK_SHARE_MIN).then(|| {
-        let place = on.place_with(if selects >= LOOK_SHARE_MIN { SELECTS } else { names::LOOKS });
+        let helps = helping >= LOOK_SHARE_MIN;
+        let most = match () {
+            () if selects >= LOOK_SHARE_MIN => SELECTS,
+            () if helps => HELPERS,
+            () => names::LOOKS,
+        };
+        let place = on.place_with(most);
         let at = place.clone().unwrap_or_else(|| "the program".to_owned());
-        let helps = on.share_with(HELPERS) >= LOOK_SHARE_MIN;
         let next = if helps {
             "give tasks that wait for others' answers threads of their own (an executor, virtual threads), not the pool that computes: who waits \
              for such a task looks for other work meanwhile, without end"
         } else {
             "wait for it: a select without default, recv, lock; where there is other work, look once for each piece of it"
         };
-        let functions: Vec<String> = on.seen_of(names::LOOKS).into_iter().take(2).collect();
+        let functions: Vec<String> = on.seen_of(HELPERS).into_iter().take(2).collect();
         Draft::new(Class::Spinning, share, format!("{} of the CPU looks whether there is something, in {at}", percent(share)))
             .sure(Confidence::Medium)
             .sign_if(helps.then(|| format!("in {}", functions.join(", "))))
@@ -138,7 +164,18 @@ mod tests {
         };
         let helps = "java.util.concurrent.ForkJoinPool.helpComplete";
         assert_eq!(advised(helps), (Class::Spinning, true));
+        let task = "java.util.concurrent.ForkJoinPool.helpComplete;java.util.concurrent.ForkJoinTask.doExec";
+        assert_eq!(advised(task), (Class::Spinning, true));
         assert_eq!(advised("pthread_mutex_trylock"), (Class::Spinning, false));
+    }
+
+    /// A parallel stream of several requests at a time: who waits for its part works on others' meanwhile. Planted fault: all that
+    /// stands below such a function looks for tasks.
+    #[test]
+    fn threads_of_a_pool_that_work_on_each_others_tasks_do_not_spin() {
+        let works = "run;java.util.concurrent.ForkJoinPool.helpComplete;java.util.concurrent.ForkJoinTask.doExec;Sum.compute";
+        let scene = Scene::new(&[9.0, 9.0]).on(works, 80).on("run;work", 20);
+        assert!(!scene.classes().contains(&Class::Spinning));
     }
 
     #[test]

@@ -252,7 +252,7 @@ impl Calls {
     /// What could be left out, the surest reading first.
     fn waste(&self, facts: &Facts<'_>) -> Option<Waste> {
         let looks = || self.looks_again(facts);
-        self.for_each_request()
+        self.for_each_request(facts.seen)
             .or_else(|| self.in_pieces(facts))
             .or_else(looks)
             .or_else(|| self.for_nothing(facts))
@@ -276,16 +276,24 @@ impl Calls {
         })
     }
 
-    fn for_each_request(&self) -> Option<Waste> {
+    fn for_each_request(&self, seen: &Observation) -> Option<Waste> {
         let (requests, all) = (self.requests?, self.all?);
-        let (in_, out) = (self.in_ / requests, self.out / requests);
-        let others = all / requests - in_ - out;
+        // A question to another server is a call that writes, one that reads the answer, and one that waits for it.
+        let asked = seen.packets.iter().flat_map(|packets| &packets.asked);
+        let questions = asked.map(|one| one.sent_per_s).sum::<f64>() / requests;
+        let less = |calls: f64| (calls - questions).max(0.0);
+        let (in_, out) = (less(self.in_ / requests), less(self.out / requests));
+        let others = less((all - self.in_ - self.out) / requests);
         let is_answer = out > OUT_PER_REQUEST_MAX;
         if !is_answer && in_ <= IN_PER_REQUEST_MAX && others <= OTHERS_PER_REQUEST_MAX {
             return None;
         }
+        let beside = match questions {
+            0.05.. => format!(", beside those for {questions:.1} questions to other servers"),
+            _ => String::new(),
+        };
         let summary = format!(
-            "{:.1} system calls for each request: {in_:.1} that read, {out:.1} that write, {others:.1} others",
+            "{:.1} system calls for each request: {in_:.1} that read, {out:.1} that write, {others:.1} others{beside}",
             all / requests
         );
         let next = if is_answer || in_ > IN_PER_REQUEST_MAX { GATHER } else { LEAVE_OUT };
@@ -432,12 +440,15 @@ fn walking(sum: &dyn Fn(names::Table) -> f64) -> f64 {
     if looks <= LOOKS_PER_LIST_MAX * lists { looks + reads } else { 0.0 }
 }
 
-/// Requests per second while calls were counted, else while counters ran.
+/// Requests per second while calls were counted, else while counters ran; where others ask as well, all of them as far as their
+/// segments tell.
 fn request_rate(seen: &Observation, seconds: f64) -> Option<f64> {
     let then = seen.off_cpu.as_ref().and_then(|profile| profile.requests.as_ref());
     let then = then.map(|requests| requests.count as f64 / seconds);
     let whole = seen.load.as_ref().map(|load| load.replies_per_s);
-    then.or(whole).filter(|rate| *rate > 0.0)
+    let ours = then.or(whole).filter(|rate| *rate > 0.0)?;
+    let serving = seen.packets.as_ref().and_then(|packets| packets.serving);
+    Some(serving.map_or(ours, |serving| ours.max(serving.received_per_s)))
 }
 
 /// Packets per second, of the whole network namespace; none where the target has no connection.
@@ -501,7 +512,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use dyno_record::finding::Class;
-    use dyno_record::observation::{Packets, Transfers};
+    use dyno_record::observation::{Asked, Packets, Serving, Transfers};
     use dyno_record::profile::{SystemCall, WaitClass};
 
     use crate::scene::{S, Scene, busy_load};
@@ -699,6 +710,24 @@ mod tests {
         // The same calls without a network copy a file in small pieces.
         let alone = files.with(|seen| seen.packets = None);
         assert_eq!(alone.first(), Some(Class::SyscallHeavy));
+    }
+
+    /// Three rows of a store for each answer. Planted faults: `questions` of nothing; requests of others than the load are none.
+    #[test]
+    fn questions_to_other_servers_are_no_pieces_of_an_answer() {
+        let stacks = [("main;write;do_syscall_64_[k];vfs_write_[k];tcp_sendmsg_[k]", 60), ("main;work", 40)];
+        let calls = [("read", 4 * 10_000), ("write", 4 * 10_000), ("epoll_wait", 8 * 10_000)];
+        let serves = |questions_per_s: f64, received_per_s: f64| {
+            let asked = Asked { sent_per_s: questions_per_s, ..Asked::default() };
+            let serving = Serving { received_per_s, ..Serving::default() };
+            calling(&stacks, &calls).load(busy_load()).with(|seen| {
+                let packets = Packets { asked: vec![asked], serving: Some(serving), ..Packets::default() };
+                (seen.packets, seen.host.own_ns) = (Some(packets), 9 * S);
+            })
+        };
+        assert_eq!(serves(30_000.0, 10_000.0).classes(), []);
+        assert_eq!(serves(0.0, 10_000.0).classes(), [Class::SyscallHeavy]);
+        assert_eq!(serves(0.0, 40_000.0).classes(), [], "three of four requests are others'");
     }
 
     #[test]

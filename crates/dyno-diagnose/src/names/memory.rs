@@ -186,12 +186,16 @@ pub(crate) const HEAPS: &[&str] = &[
     "Rf_allocVector*",
 ];
 
+/// Threads that collect and do nothing else, by the names that Java's machine has given them in all its versions.
+pub(crate) const COLLECTOR_THREADS: &[&str] =
+    &["GC Thread#*", "ParGC Thread#*", "G1 *", "ZDriver*", "ZWorker*", "XDriver*", "XWorker*", "Shenandoah *"];
+
 /// Where collectors begin, outermost: Java's, Go's, V8's, CPython's, Ruby's, .NET's, OCaml's, Lua's.
 pub(crate) const COLLECTORS: &[&str] = &[
     "GangWorker::*",
     "ConcurrentGCThread::run",
     "VM_GC_Operation*",
-    "VM_Gen*",
+    "VM_*Collect*",
     "VM_G1*",
     "VM_Parallel*",
     "VM_Shenandoah*",

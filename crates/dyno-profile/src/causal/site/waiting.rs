@@ -16,6 +16,18 @@ const WAITING_MAX: usize = 14;
 const PAUSING_MAX: usize = 100;
 /// And of a function that does nothing but pause, or give its turn away, which loops elsewhere call.
 const PAUSING_FUNCTION_MAX: usize = 8;
+/// Registers that a called function leaves as it likes.
+const LEFT_BY_CALLS: [Register; 9] = [
+    Register::RAX,
+    Register::RCX,
+    Register::RDX,
+    Register::RSI,
+    Register::RDI,
+    Register::R8,
+    Register::R9,
+    Register::R10,
+    Register::R11,
+];
 /// The number of sched_yield(2).
 const SCHED_YIELD: u32 = 24;
 
@@ -54,7 +66,72 @@ fn loops(all: &[Instruction]) -> Vec<Range<u64>> {
 
 fn waits(body: &[Instruction]) -> bool {
     let says_so = body.iter().any(|one| one.mnemonic() == Mnemonic::Pause);
-    says_so && body.len() <= PAUSING_MAX || body.len() <= WAITING_MAX && only_waits(body)
+    says_so && body.len() <= PAUSING_MAX && !works_beside(body)
+        || body.len() <= WAITING_MAX && only_waits(body)
+}
+
+/// Whether some way round a loop leaves its `pause` out and works: there it deals with what has come.
+fn works_beside(body: &[Instruction]) -> bool {
+    let mut factory = InstructionInfoFactory::new();
+    let written = written(body, &mut factory);
+    let mut fresh: Vec<Register> = Vec::new();
+    for at in round_without_pause(body) {
+        let one = &body[at];
+        if matches!(one.flow_control(), FlowControl::Call | FlowControl::IndirectCall) {
+            fresh.extend(LEFT_BY_CALLS);
+            continue;
+        }
+        let info = factory.info(one);
+        let is_own = |register: Register| matches!(register, Register::RSP | Register::RBP);
+        let stores = info.used_memory().iter().any(|memory| !is_own(memory.base()) && !reads_only(memory.access()));
+        if stores && !is_atomic(one) {
+            return true;
+        }
+        let reads = info.used_registers().iter().filter(|used| used.access() != OpAccess::Write);
+        let mut reads = reads.map(|used| used.register().full_register());
+        let carries = reads.any(|register| written.contains(&register) && !fresh.contains(&register));
+        let is_neutral = clears(one) || compares(one) || counts(one) || is_atomic(one) || one.mnemonic() == Mnemonic::Mov;
+        if carries && !is_neutral && one.flow_control() == FlowControl::Next {
+            return true;
+        }
+        let writes = info.used_registers().iter().filter(|used| !reads_only(used.access()));
+        fresh.extend(writes.map(|used| used.register().full_register()));
+    }
+    false
+}
+
+/// The instructions on ways from a loop's first one back to it that meet no `pause`, in their order.
+fn round_without_pause(body: &[Instruction]) -> Vec<usize> {
+    let place = |ip: u64| body.binary_search_by_key(&ip, Instruction::ip).ok();
+    let follow = |at: usize| {
+        let one = &body[at];
+        let falls = !matches!(
+            one.flow_control(),
+            FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return
+        );
+        let next = falls.then_some(at + 1).filter(|next| *next < body.len());
+        [next, jump(one).and_then(place)].into_iter().flatten()
+    };
+    let is_pause = |at: usize| body[at].mnemonic() == Mnemonic::Pause;
+    let mut met = vec![false; body.len()];
+    let mut open: Vec<usize> = (0..body.len().min(1)).collect();
+    while let Some(at) = open.pop() {
+        if !is_pause(at) && !std::mem::replace(&mut met[at], true) {
+            open.extend(follow(at));
+        }
+    }
+    let mut returns = vec![false; body.len()];
+    let mut is_new = true;
+    while is_new {
+        is_new = false;
+        for at in (0..body.len()).rev() {
+            let comes_back = || follow(at).any(|next| next == 0 || returns[next]);
+            if met[at] && !returns[at] && comes_back() {
+                (returns[at], is_new) = (true, true);
+            }
+        }
+    }
+    (0..body.len()).filter(|at| returns[*at]).collect()
 }
 
 /// A `pause` among a few instructions that end by returning.
@@ -249,6 +326,27 @@ mod tests {
             0xeb, 0xee,
         ];
         assert_eq!(found(&code), vec![0_u64..8]);
+    }
+
+    /// Who takes what comes out of a ring. Planted fault: whatever has a `pause` in it waits (`works_beside` of no).
+    #[test]
+    fn a_loop_that_pauses_where_nothing_came_and_works_where_something_did_is_work() {
+        // 0: mov (%rdi),%rax; 3: test %rax,%rax; 6: jne 0xc; 8: pause; a: jmp 0; c: imul $31,%rbx; 10: add %rax,%rbx; 13: jmp 0
+        let ring = [
+            0x48, 0x8b, 0x07, 0x48, 0x85, 0xc0, 0x75, 0x04, 0xf3, 0x90, 0xeb, 0xf4, 0x48, 0x6b, 0xdb, 0x1f, 0x48,
+            0x01, 0xc3, 0xeb, 0xeb,
+        ];
+        assert_eq!(found(&ring), vec![0_u64..12]);
+        // The same with one way back, and what came stored: c: mov %rax,(%rsi); f: jmp 0xa
+        let stored = [
+            0x48, 0x8b, 0x07, 0x48, 0x85, 0xc0, 0x75, 0x04, 0xf3, 0x90, 0xeb, 0xf4, 0x48, 0x89, 0x06, 0xeb, 0xf9,
+        ];
+        assert!(found(&stored).iter().all(|one| one.end <= 12));
+        // c: call 0x100; 11: jmp 0: it lets others run now and then
+        let gives_way = [
+            0x48, 0x8b, 0x07, 0x48, 0x85, 0xc0, 0x75, 0x04, 0xf3, 0x90, 0xeb, 0xf4, 0xe8, 0xef, 0, 0, 0, 0xeb, 0xed,
+        ];
+        assert_eq!(found(&gives_way), vec![0_u64..12, 0..19]);
     }
 
     /// As HotSpot's loops pause. Planted fault: where there is no loop nothing waits.

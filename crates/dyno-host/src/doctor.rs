@@ -250,7 +250,7 @@ fn host(asker: &Asker) -> Vec<Ability> {
         tried("host settings", "climb --allow-host-changes", write, get),
         tried(
             "network namespaces",
-            "tests of the network in a host of their own",
+            "climb --netns",
             namespace::can_make_network(),
             "as root: sudo dyno …",
         ),

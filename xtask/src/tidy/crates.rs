@@ -18,7 +18,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
     ("dyno-profile", &["dyno-sys", "dyno-record", "dyno-measure"]),
     ("dyno-host", &["dyno-sys", "dyno-record"]),
     ("dyno-climb", &["dyno-record", "dyno-measure"]),
-    ("dyno-diagnose", &["dyno-record", "dyno-measure"]),
+    ("dyno-diagnose", &["dyno-record"]),
     ("dyno-lab", &LAB),
     ("dyno-report", &["dyno-record", "dyno-measure", "dyno-profile", "dyno-proto"]),
     ("dyno", &ALL),

@@ -344,7 +344,10 @@ mod tests {
     /// requests are held (`OWED_FOR_EACH_MIN` of 0).
     #[test]
     fn handlers_of_a_server_that_nobody_knows_wait_for_a_turn_where_as_many_requests_are_held() {
-        let places = [("chan send", "main.serve;main.handle", 60.0), ("sleep", "main.serve;main.handle;main.work", 2.0)];
+        let places = [
+            ("chan send", "main.serve;main.handle", 60.0),
+            ("sleep", "main.serve;main.handle;main.work", 2.0),
+        ];
         let held = |owed: u64| {
             let serving = Serving { connections: 64.0, looks: 64, looks_owed: owed, ..Serving::default() };
             program(0.1, 60, &places).with(|seen| {

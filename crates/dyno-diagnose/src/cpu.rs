@@ -41,7 +41,11 @@ pub(super) fn user_hot_spot(facts: &Facts<'_>) -> Outcome {
         return Outcome::Found(draft);
     }
     if let Some(draft) = one_function(facts, on).or_else(|| one_call(facts)) {
-        return if is_shared_out(facts, on) || streams(facts) { Outcome::Noted(draft) } else { Outcome::Alone(draft) };
+        return if is_shared_out(facts, on) || streams(facts) {
+            Outcome::Noted(draft)
+        } else {
+            Outcome::Alone(draft)
+        };
     }
     let top = on.top_function();
     match top {
@@ -425,10 +429,9 @@ mod tests {
         };
         assert_eq!(named("GC Thread#0").classes(), [Class::AllocationChurn]);
         assert!(!named("worker-1").classes().contains(&Class::AllocationChurn));
-        let serial = Scene::new(&[9.0]).on("java;work", 10).on(
-            "VMThread::run();VM_SerialCollectForAllocation::doit();SerialFullGC::mark()",
-            90,
-        );
+        let serial = Scene::new(&[9.0])
+            .on("java;work", 10)
+            .on("VMThread::run();VM_SerialCollectForAllocation::doit();SerialFullGC::mark()", 90);
         assert_eq!(serial.classes(), [Class::AllocationChurn]);
     }
 

@@ -83,8 +83,7 @@ const HELPERS_OWN: &[&str] = &[
 fn looks_for_tasks(on: &OnCpu<'_>) -> f64 {
     on.share_where(|frames| {
         let at = frames.iter().position(|frame| names::is(&frame.name, HELPERS));
-        let is_own =
-            |frame: &&Frame| frame.origin == Origin::Kernel || names::is(&frame.name, HELPERS_OWN);
+        let is_own = |frame: &&Frame| frame.origin == Origin::Kernel || names::is(&frame.name, HELPERS_OWN);
         at.is_some_and(|at| frames[..at].iter().all(is_own))
     })
 }

@@ -248,12 +248,7 @@ fn host(asker: &Asker) -> Vec<Ability> {
     };
     vec![
         tried("host settings", "climb --allow-host-changes", write, get),
-        tried(
-            "network namespaces",
-            "climb --netns",
-            namespace::can_make_network(),
-            "as root: sudo dyno …",
-        ),
+        tried("network namespaces", "climb --netns", namespace::can_make_network(), "as root: sudo dyno …"),
         files(),
         cpus(),
         programs_seen(asker),

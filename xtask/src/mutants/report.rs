@@ -175,7 +175,11 @@ fn machine() -> String {
         .find_map(|line| line.strip_prefix("model name")?.split_once(": ").map(|(_, model)| model));
     let number = cpus.lines().filter(|line| line.starts_with("processor")).count();
     let kernel = read("/proc/sys/kernel/osrelease");
-    format!("{number} CPUs ({}), Linux {}", model.unwrap_or("of an unknown model"), kernel.split(['-', '\n']).next().unwrap_or_default())
+    format!(
+        "{number} CPUs ({}), Linux {}",
+        model.unwrap_or("of an unknown model"),
+        kernel.split(['-', '\n']).next().unwrap_or_default()
+    )
 }
 
 #[cfg(test)]

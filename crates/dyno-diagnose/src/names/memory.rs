@@ -187,8 +187,16 @@ pub(crate) const HEAPS: &[&str] = &[
 ];
 
 /// Threads that collect and do nothing else, by the names that Java's machine has given them in all its versions.
-pub(crate) const COLLECTOR_THREADS: &[&str] =
-    &["GC Thread#*", "ParGC Thread#*", "G1 *", "ZDriver*", "ZWorker*", "XDriver*", "XWorker*", "Shenandoah *"];
+pub(crate) const COLLECTOR_THREADS: &[&str] = &[
+    "GC Thread#*",
+    "ParGC Thread#*",
+    "G1 *",
+    "ZDriver*",
+    "ZWorker*",
+    "XDriver*",
+    "XWorker*",
+    "Shenandoah *",
+];
 
 /// Where collectors begin, outermost: Java's, Go's, V8's, CPython's, Ruby's, .NET's, OCaml's, Lua's.
 pub(crate) const COLLECTORS: &[&str] = &[

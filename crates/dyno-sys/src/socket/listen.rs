@@ -142,8 +142,10 @@ pub fn bound(addr: &Addr, options: &ListenOptions) -> Result<OwnedFd, SocketErro
 /// The mode of a socket's file, and of nothing else: who may write to its folder could have put a link to another file in its
 /// place.
 fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
-    let held =
-        OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC).open(path)?;
+    let held = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC)
+        .open(path)?;
     if !held.metadata()?.file_type().is_socket() {
         return Err(io::Error::from_raw_os_error(libc::ENOTSOCK));
     }
@@ -421,7 +423,8 @@ mod tests {
         assert_eq!(set_mode(&secret, 0o666).unwrap_err().raw_os_error(), Some(libc::ENOTSOCK));
         std::fs::remove_file(&path).unwrap();
         let theirs = scratch("theirs");
-        let _theirs = listen(&Addr::Unix(theirs.clone()), &ListenOptions { mode: Some(0o600), ..options }).unwrap();
+        let _theirs =
+            listen(&Addr::Unix(theirs.clone()), &ListenOptions { mode: Some(0o600), ..options }).unwrap();
         for other in [&secret, &theirs] {
             std::os::unix::fs::symlink(other, &path).unwrap();
             assert_eq!(set_mode(&path, 0o666).unwrap_err().raw_os_error(), Some(libc::ENOTSOCK));

@@ -83,14 +83,16 @@ fn works_beside(body: &[Instruction]) -> bool {
         }
         let info = factory.info(one);
         let is_own = |register: Register| matches!(register, Register::RSP | Register::RBP);
-        let stores = info.used_memory().iter().any(|memory| !is_own(memory.base()) && !reads_only(memory.access()));
+        let stores =
+            info.used_memory().iter().any(|memory| !is_own(memory.base()) && !reads_only(memory.access()));
         if stores && !is_atomic(one) {
             return true;
         }
         let reads = info.used_registers().iter().filter(|used| used.access() != OpAccess::Write);
         let mut reads = reads.map(|used| used.register().full_register());
         let carries = reads.any(|register| written.contains(&register) && !fresh.contains(&register));
-        let is_neutral = clears(one) || compares(one) || counts(one) || is_atomic(one) || one.mnemonic() == Mnemonic::Mov;
+        let is_neutral =
+            clears(one) || compares(one) || counts(one) || is_atomic(one) || one.mnemonic() == Mnemonic::Mov;
         if carries && !is_neutral && one.flow_control() == FlowControl::Next {
             return true;
         }
@@ -333,18 +335,20 @@ mod tests {
     fn a_loop_that_pauses_where_nothing_came_and_works_where_something_did_is_work() {
         // 0: mov (%rdi),%rax; 3: test %rax,%rax; 6: jne 0xc; 8: pause; a: jmp 0; c: imul $31,%rbx; 10: add %rax,%rbx; 13: jmp 0
         let ring = [
-            0x48, 0x8b, 0x07, 0x48, 0x85, 0xc0, 0x75, 0x04, 0xf3, 0x90, 0xeb, 0xf4, 0x48, 0x6b, 0xdb, 0x1f, 0x48,
-            0x01, 0xc3, 0xeb, 0xeb,
+            0x48, 0x8b, 0x07, 0x48, 0x85, 0xc0, 0x75, 0x04, 0xf3, 0x90, 0xeb, 0xf4, 0x48, 0x6b, 0xdb, 0x1f,
+            0x48, 0x01, 0xc3, 0xeb, 0xeb,
         ];
         assert_eq!(found(&ring), vec![0_u64..12]);
         // The same with one way back, and what came stored: c: mov %rax,(%rsi); f: jmp 0xa
         let stored = [
-            0x48, 0x8b, 0x07, 0x48, 0x85, 0xc0, 0x75, 0x04, 0xf3, 0x90, 0xeb, 0xf4, 0x48, 0x89, 0x06, 0xeb, 0xf9,
+            0x48, 0x8b, 0x07, 0x48, 0x85, 0xc0, 0x75, 0x04, 0xf3, 0x90, 0xeb, 0xf4, 0x48, 0x89, 0x06, 0xeb,
+            0xf9,
         ];
         assert!(found(&stored).iter().all(|one| one.end <= 12));
         // c: call 0x100; 11: jmp 0: it lets others run now and then
         let gives_way = [
-            0x48, 0x8b, 0x07, 0x48, 0x85, 0xc0, 0x75, 0x04, 0xf3, 0x90, 0xeb, 0xf4, 0xe8, 0xef, 0, 0, 0, 0xeb, 0xed,
+            0x48, 0x8b, 0x07, 0x48, 0x85, 0xc0, 0x75, 0x04, 0xf3, 0x90, 0xeb, 0xf4, 0xe8, 0xef, 0, 0, 0,
+            0xeb, 0xed,
         ];
         assert_eq!(found(&gives_way), vec![0_u64..12, 0..19]);
     }

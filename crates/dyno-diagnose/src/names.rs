@@ -124,7 +124,7 @@ fn is_hung_on(name: &str, mark: &str) -> bool {
     let ends = |rest: &str| rest.is_empty() || rest.starts_with(']');
     let Some(number) = behind.strip_prefix('.') else { return mark == ".cold" && ends(behind) };
     let rest = number.trim_start_matches(|digit: char| digit.is_ascii_digit());
-    rest.len() < number.len() && (ends(rest) || rest.starts_with('.'))
+    ends(rest) || rest.starts_with('.')
 }
 
 /// Numbers become text.

@@ -16,7 +16,7 @@ fn names_are_found_with_what_linkers_hang_on_them() {
     assert!(is("/usr/lib/x86_64-linux-gnu/libc.so.6", LIBRARIES));
 }
 
-/// Planted faults: a mark needs no end (`starts_with`); none needs a number; a clone keeps its bracket.
+/// Planted faults: a mark needs no end (`starts_with`); none needs a number (any as `.cold`); a clone keeps its bracket.
 #[test]
 fn a_compilers_mark_is_told_from_a_word_that_begins_like_one() {
     let marked = [

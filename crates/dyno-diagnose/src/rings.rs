@@ -31,7 +31,8 @@ mod tests {
 
     use dyno_record::profile::WaitClass;
 
-    use crate::scene::Scene;
+    use super::*;
+    use crate::scene::{S, Scene};
 
     /// Planted faults: any call is a ring's; however short it is (`WAITS_MIN` of nought).
     #[test]
@@ -45,5 +46,17 @@ mod tests {
         };
         assert!(told("io_uring_enter", 4.0));
         assert!(!told("io_uring_enter", 0.5) && !told("epoll_wait", 4.0));
+    }
+
+    /// Planted fault: a ring is asked for an answer (`EVENTS` without it).
+    #[test]
+    fn who_waits_at_a_ring_waits_for_something_to_do() {
+        let answers_ns = |call: &str| {
+            let mut scene = Scene::new(&[5.0]).off(1, WaitClass::Network, "main;wait", 4.0);
+            let wait = scene.seen.off_cpu.as_mut().unwrap().stacks[0].wait.as_mut().unwrap();
+            wait.system_call = Some(call.to_owned());
+            Facts::new(&scene.seen).off.unwrap().threads[&1].answers
+        };
+        assert_eq!([answers_ns("io_uring_enter"), answers_ns("recvfrom")], [0, 4 * S]);
     }
 }

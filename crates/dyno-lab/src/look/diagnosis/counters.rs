@@ -42,6 +42,9 @@ const TICK_NS: u64 = 10_000_000;
 /// Foreign processes that are named.
 const NEIGHBOURS_MAX: usize = 5;
 
+/// Processes whose open files are listed.
+const FILES_OF_MAX: usize = 16;
+
 /// All counters at one moment.
 pub(super) struct Counters {
     at_ns: u64,
@@ -122,7 +125,7 @@ impl Counters {
             ..Observation::default()
         };
         seen.memory = memory(&after.processes, &mut seen.not_looked_at);
-        seen.files = files(pid, &mut seen.not_looked_at);
+        seen.files = files(&self.busiest(after), &mut seen.not_looked_at);
         seen.packets = self.packets(after, pid, &mut seen.not_looked_at);
         if seen.quota.is_none() {
             not_looked(
@@ -132,6 +135,15 @@ impl Counters {
             );
         }
         seen
+    }
+
+    /// Those of its processes that ran most: some of them, for a machine may have thousands of descriptors in each.
+    fn busiest(&self, after: &Counters) -> Vec<Pid> {
+        let was = |pid: &Pid| self.processes.get(pid).map_or(0, |before| before.cpu_ns);
+        let mut all: Vec<(Pid, u64)> =
+            after.processes.iter().map(|(pid, now)| (*pid, now.cpu_ns.saturating_sub(was(pid)))).collect();
+        all.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        all.into_iter().take(FILES_OF_MAX).map(|(pid, _)| pid).collect()
     }
 
     fn threads(&self, after: &Counters) -> Vec<ThreadCost> {
@@ -376,11 +388,23 @@ fn memory(processes: &BTreeMap<Pid, Process>, missing: &mut Vec<NotLookedAt>) ->
     })
 }
 
-fn files(pid: Pid, missing: &mut Vec<NotLookedAt>) -> BTreeMap<String, String> {
-    proc::open_files(pid).unwrap_or_else(|error| {
+/// The files that these processes have open, with the flags that make their calls wait.
+fn files(pids: &[Pid], missing: &mut Vec<NotLookedAt>) -> BTreeMap<String, String> {
+    let (mut all, mut refused) = (BTreeMap::<String, String>::new(), None);
+    for opened in pids.iter().map(|pid| proc::open_files(*pid)) {
+        match opened {
+            // One that several hold was mostly opened by one of them, before it forked.
+            Ok(files) => files.into_iter().for_each(|(path, flags)| {
+                let known = all.entry(path).or_default();
+                *known = if known.is_empty() { flags } else { std::mem::take(known) };
+            }),
+            Err(error) => refused = Some(error),
+        }
+    }
+    if let Some(error) = refused.filter(|_| all.is_empty()) {
         not_looked(missing, "its open files", &error.to_string());
-        BTreeMap::new()
-    })
+    }
+    all
 }
 
 /// Every CPU on which some thread of the target may run; all that are online where that cannot be read.
@@ -464,6 +488,18 @@ mod tests {
         let seen = memory(&BTreeMap::from(both), &mut Vec::new());
         assert!(seen.is_some_and(|seen| seen.anonymous_bytes >= 64 << 20) && large[4096] == 1);
         assert!(small.kill().is_ok() && small.wait().is_ok());
+    }
+
+    /// Planted fault: those of the first process alone.
+    #[test]
+    fn open_files_are_those_of_all_its_processes() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let held = std::fs::File::open(&path).map(std::process::Stdio::from);
+        let child = held.and_then(|held| std::process::Command::new("sleep").arg("100").stdin(held).spawn());
+        let Ok(mut child) = child else { return };
+        let seen = files(&[child::this(), child.id().cast_signed()], &mut Vec::new());
+        assert!(seen.keys().any(|one| path.as_os_str() == one.as_str()), "{seen:?}");
+        assert!(child.kill().is_ok() && child.wait().is_ok());
     }
 
     #[test]

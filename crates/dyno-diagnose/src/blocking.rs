@@ -12,6 +12,7 @@ use super::hand_over;
 use super::kernel::met_in_kernel;
 use super::memory::TOGETHER_MIN;
 use super::one_sync;
+use super::rings;
 use super::spin;
 use super::waits::{Lock, LockKind, OffCpu};
 use super::whose_lock::INTERPRETERS_LOCK;
@@ -72,6 +73,9 @@ pub(super) fn sync_io(facts: &Facts<'_>) -> Outcome {
     if share < WAIT_SHARE_MIN {
         if let Some(draft) = one_sync::requests_behind(facts, off) {
             return Outcome::Found(draft);
+        }
+        if rings::of(facts).is_some() {
+            return Outcome::Unseen(rings::WHAT);
         }
         let text = format!("{} of the working threads' time waits for a disk", percent(share));
         return Outcome::near(&[(share, WAIT_SHARE_MIN)], text);

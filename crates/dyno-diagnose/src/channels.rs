@@ -131,7 +131,9 @@ impl<'o> Line<'o> {
     fn of(seen: &'o Goroutines, owed: f64) -> Line<'o> {
         let by_hand = |place: &&Place| waits_for_its_turn(place) && !waits_in_line(place);
         let by_hand = seen.places.iter().filter(by_hand).map(|place| place.many).sum::<f64>();
-        let serves_by_hand = by_hand > 0.0 && owed >= OWED_FOR_EACH_MIN * by_hand;
+        let known =
+            seen.places.iter().filter(|place| waits_in_line(place)).map(|place| place.many).sum::<f64>();
+        let serves_by_hand = by_hand > 0.0 && owed - known >= OWED_FOR_EACH_MIN * by_hand;
         let state = |name: &str| seen.states.get(name).copied().unwrap_or(0.0);
         let mut line = Line {
             engaged: state("running") + state("runnable") + state("in a system call"),
@@ -356,6 +358,13 @@ mod tests {
         };
         assert_eq!(judged(&held(62)), (vec![Class::PoolLimit], false));
         assert_eq!(judged(&held(8)), (vec![], false), "producers behind a slow consumer");
+        // Twelve requests for news beside twelve such producers. Planted fault: the same requests are counted twice.
+        let news = [("select", "SERVE;main.news", 12.0), ("chan send", "main.stage", 12.0)];
+        let serving = Serving { connections: 12.0, looks: 12, looks_owed: 12, ..Serving::default() };
+        let polled = program(0.1, 20, &news).with(|seen| {
+            seen.packets.get_or_insert_default().serving = Some(serving);
+        });
+        assert_eq!(judged(&polled), (vec![], true));
     }
 
     /// Planted fault: every wait in a channel is one of a request (`waits_in_line` is `in_channel`).

@@ -197,6 +197,11 @@ fn refused(facts: &Facts<'_>) -> Option<String> {
         return Some(format!("{} connections found its listener's queue full", all.min(own)));
     }
     let is_tcp = |queue: &&Queue| !queue.local.starts_with(['/', '@']);
+    if all > 0 && packets.queues.is_empty() {
+        return Some(format!(
+            "{all} connections found a listener's queue full in its network; its own could not be looked at"
+        ));
+    }
     let is_full = |queue: &&Queue| queue.backlog.is_some_and(|backlog| queue.most >= u64::from(backlog));
     let full = packets.queues.iter().filter(is_tcp).find(is_full).filter(|_| all > 0)?;
     Some(format!("{all} connections found a listener's queue full, as that of {} was", full.local))

@@ -36,6 +36,11 @@ fn connections_that_find_anothers_queue_full_wait_for_nobody_here() {
     assert_eq!(full, "12 connections found a listener's queue full, as that of 0.0.0.0:80 was");
     let own = told(tcp, &|queue| queue.dropped = 5).unwrap();
     assert_eq!(own, "5 connections found its listener's queue full");
+    // Nobody may look at its listeners. Planted fault: then nobody found one full.
+    let mut unseen = overflowing(12);
+    unseen.queues.clear();
+    let scene = Scene::new(&[9.9]).on("main;work", 100).with(|seen| seen.packets = Some(unseen));
+    assert_eq!(scene.classes(), [Class::SingleThreadLimit]);
 }
 
 #[test]

@@ -7,6 +7,8 @@ use dyno_record::observation::NotLookedAt;
 use super::facts::Facts;
 use super::idle::RING;
 
+pub(super) const WHAT: &str = "what io_uring's rings wait for";
+
 /// Of the window, what threads must wait at rings to be told: a tenth of one thread's time.
 const WAITS_MIN: f64 = 0.1;
 
@@ -18,7 +20,7 @@ pub(super) fn of(facts: &Facts<'_>) -> Option<NotLookedAt> {
     let at_rings = waits.filter(|(wait, _)| calls(wait.system_call.as_deref())).map(|(_, ns)| ns);
     let waited_ns: u64 = at_rings.sum();
     (waited_ns as f64 >= WAITS_MIN * off.window_ns).then(|| NotLookedAt {
-        what: "what io_uring's rings wait for".to_owned(),
+        what: WHAT.to_owned(),
         why: "the kernel tells no wait of a disk's answer from one of a peer's or of a new request: all count as waits for \
               something to do"
             .to_owned(),
@@ -29,6 +31,7 @@ pub(super) fn of(facts: &Facts<'_>) -> Option<NotLookedAt> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use dyno_record::finding::Class;
     use dyno_record::profile::WaitClass;
 
     use super::*;
@@ -46,6 +49,19 @@ mod tests {
         };
         assert!(told("io_uring_enter", 4.0));
         assert!(!told("io_uring_enter", 0.5) && !told("epoll_wait", 4.0));
+    }
+
+    /// Planted fault: what a ring waits for is no disk (`sync_io` does not ask).
+    #[test]
+    fn who_waits_at_a_ring_may_wait_for_a_disk() {
+        let rules_out = |call: &str| {
+            let mut scene =
+                Scene::new(&[5.0]).on("main;work", 100).off(1, WaitClass::Network, "main;wait", 4.0);
+            let wait = scene.seen.off_cpu.as_mut().unwrap().stacks[0].wait.as_mut().unwrap();
+            wait.system_call = Some(call.to_owned());
+            scene.diagnosed().ruled_out.iter().any(|one| one.class == Class::SyncIo)
+        };
+        assert_eq!([rules_out("epoll_wait"), rules_out("io_uring_enter")], [true, false]);
     }
 
     /// Planted fault: a ring is asked for an answer (`EVENTS` without it).

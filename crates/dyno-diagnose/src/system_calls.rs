@@ -189,6 +189,8 @@ struct Calls {
     all: Option<f64>,
     in_: f64,
     out: f64,
+    /// Questions to other servers for each request.
+    questions: f64,
     /// Requests that may have been answered, as far as calls and packets tell.
     units: f64,
     per_cpu_s: Option<f64>,
@@ -239,6 +241,8 @@ impl Calls {
             all,
             in_,
             out,
+            // One call is the answer's: a question of many segments is one call.
+            questions: questions(seen).min(requests.map_or(0.0, |requests| (out / requests - 1.0).max(0.0))),
             units: in_.min(out).min(packets_per_s(seen)),
             per_cpu_s: fastest.filter(|_| cpus > 0.0).map(|rate| rate / cpus),
             waiting: all.filter(|all| *all > 0.0).map_or(0.0, |all| 1.0 - at_once_per_s / all),
@@ -252,7 +256,7 @@ impl Calls {
     /// What could be left out, the surest reading first.
     fn waste(&self, facts: &Facts<'_>) -> Option<Waste> {
         let looks = || self.looks_again(facts);
-        self.for_each_request(facts.seen)
+        self.for_each_request()
             .or_else(|| self.in_pieces(facts))
             .or_else(looks)
             .or_else(|| self.for_nothing(facts))
@@ -276,14 +280,17 @@ impl Calls {
         })
     }
 
-    fn for_each_request(&self, seen: &Observation) -> Option<Waste> {
+    /// Calls for each request: that read, that write, others; without those by which other servers are asked.
+    fn each(&self) -> Option<(f64, f64, f64)> {
         let (requests, all) = (self.requests?, self.all?);
-        // A question to another server is a call that writes, one that reads the answer, and one that waits for it.
-        let asked = seen.packets.iter().flat_map(|packets| &packets.asked);
-        let questions = asked.map(|one| one.sent_per_s).sum::<f64>() / requests;
-        let less = |calls: f64| (calls - questions).max(0.0);
-        let (in_, out) = (less(self.in_ / requests), less(self.out / requests));
-        let others = less((all - self.in_ - self.out) / requests);
+        // A question is a call that writes, one that reads the answer, and one that waits for it.
+        let less = |calls: f64| (calls / requests - self.questions).max(0.0);
+        Some((less(self.in_), less(self.out), less(all - self.in_ - self.out)))
+    }
+
+    fn for_each_request(&self) -> Option<Waste> {
+        let (requests, all, questions) = (self.requests?, self.all?, self.questions);
+        let (in_, out, others) = self.each()?;
         let is_answer = out > OUT_PER_REQUEST_MAX;
         if !is_answer && in_ <= IN_PER_REQUEST_MAX && others <= OTHERS_PER_REQUEST_MAX {
             return None;
@@ -412,12 +419,11 @@ impl Calls {
 
     /// Of calls for each request, those that come nearest to too many; what the kernel takes is needed as well.
     fn short_of(&self, kernel: f64, text: &str) -> Option<Outcome> {
-        let (requests, all) = (self.requests?, self.all?);
-        let others = (all - self.in_ - self.out).max(0.0);
+        let (in_, out, others) = self.each()?;
         let kinds = [
-            (self.out / requests, OUT_PER_REQUEST_MAX, "that write"),
-            (self.in_ / requests, IN_PER_REQUEST_MAX, "that read"),
-            (others / requests, OTHERS_PER_REQUEST_MAX, "others"),
+            (out, OUT_PER_REQUEST_MAX, "that write"),
+            (in_, IN_PER_REQUEST_MAX, "that read"),
+            (others, OTHERS_PER_REQUEST_MAX, "others"),
         ];
         let (many, most, kind) = kinds.into_iter().max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)))?;
         if kernel / KERNEL_SHARE_MIN < many / most {
@@ -440,15 +446,20 @@ fn walking(sum: &dyn Fn(names::Table) -> f64) -> f64 {
     if looks <= LOOKS_PER_LIST_MAX * lists { looks + reads } else { 0.0 }
 }
 
-/// Requests per second while calls were counted, else while counters ran; where others ask as well, all of them as far as their
-/// segments tell.
+/// Questions to other servers for each request of the load, by their segments while counters ran.
+fn questions(seen: &Observation) -> f64 {
+    let asked = seen.packets.iter().flat_map(|packets| &packets.asked);
+    let per_s = asked.map(|one| one.sent_per_s).sum::<f64>();
+    let replies = seen.load.as_ref().map(|load| load.replies_per_s).filter(|rate| *rate > 0.0);
+    replies.map_or(0.0, |replies| per_s / replies)
+}
+
+/// Requests per second while calls were counted, else while counters ran.
 fn request_rate(seen: &Observation, seconds: f64) -> Option<f64> {
     let then = seen.off_cpu.as_ref().and_then(|profile| profile.requests.as_ref());
     let then = then.map(|requests| requests.count as f64 / seconds);
     let whole = seen.load.as_ref().map(|load| load.replies_per_s);
-    let ours = then.or(whole).filter(|rate| *rate > 0.0)?;
-    let serving = seen.packets.as_ref().and_then(|packets| packets.serving);
-    Some(serving.map_or(ours, |serving| ours.max(serving.received_per_s)))
+    then.or(whole).filter(|rate| *rate > 0.0)
 }
 
 /// Packets per second, of the whole network namespace; none where the target has no connection.
@@ -512,7 +523,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use dyno_record::finding::Class;
-    use dyno_record::observation::{Asked, Packets, Serving, Transfers};
+    use dyno_record::observation::{Asked, Packets, Transfers};
     use dyno_record::profile::{SystemCall, WaitClass};
 
     use crate::scene::{S, Scene, busy_load};
@@ -712,22 +723,27 @@ mod tests {
         assert_eq!(alone.first(), Some(Class::SyscallHeavy));
     }
 
-    /// Three rows of a store for each answer. Planted faults: `questions` of nothing; requests of others than the load are none.
+    /// Three rows of a store for each answer. Planted faults: `questions` of nothing; however few calls write (no `min`).
     #[test]
     fn questions_to_other_servers_are_no_pieces_of_an_answer() {
         let stacks = [("main;write;do_syscall_64_[k];vfs_write_[k];tcp_sendmsg_[k]", 60), ("main;work", 40)];
-        let calls = [("read", 4 * 10_000), ("write", 4 * 10_000), ("epoll_wait", 8 * 10_000)];
-        let serves = |questions_per_s: f64, received_per_s: f64| {
+        let calls = [("read", 4 * 10_000), ("write", 4 * 10_000), ("epoll_wait", 20 * 10_000)];
+        let serves = |questions_per_s: f64| {
             let asked = Asked { sent_per_s: questions_per_s, ..Asked::default() };
-            let serving = Serving { received_per_s, ..Serving::default() };
             calling(&stacks, &calls).load(busy_load()).with(|seen| {
-                let packets = Packets { asked: vec![asked], serving: Some(serving), ..Packets::default() };
+                let packets = Packets { asked: vec![asked], ..Packets::default() };
                 (seen.packets, seen.host.own_ns) = (Some(packets), 9 * S);
             })
         };
-        assert_eq!(serves(30_000.0, 10_000.0).classes(), []);
-        assert_eq!(serves(0.0, 10_000.0).classes(), [Class::SyscallHeavy]);
-        assert_eq!(serves(0.0, 40_000.0).classes(), [], "three of four requests are others'");
+        // 17 others are left: more than a request needs.
+        let said = |questions_per_s| serves(questions_per_s).diagnosed().findings.remove(0).summary;
+        assert!(
+            said(30_000.0).starts_with(
+                "28.0 system calls for each request: 1.0 that read, 1.0 that write, 17.0 others"
+            )
+        );
+        assert!(said(0.0).contains("4.0 that write"));
+        assert!(said(900_000.0).contains("1.0 that write, 17.0 others"), "a question of many segments");
     }
 
     #[test]

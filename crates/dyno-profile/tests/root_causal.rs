@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -351,6 +351,13 @@ fn functions_are_offered_with_their_rate() {
     assert!(one > 100.0 && other < 5.0 * one && one < 5.0 * other, "{found:?}");
 }
 
+/// Whether the file system of this folder keeps its files in memory.
+fn in_memory(folder: &Path) -> bool {
+    let words = ["-f", "-c", "%T"];
+    let told = Command::new("stat").args(words).arg(folder).output().unwrap();
+    String::from_utf8_lossy(&told.stdout).starts_with("tmpfs")
+}
+
 /// Planted faults: no wait counts for a file, or none for a disk; what a thread waits for is asked once, when it leaves its core (`file_ns` left out of `on_waking`): a wait that began
 /// under the file before is counted, once in some hundred runs on a busy machine.
 #[test]
@@ -370,11 +377,19 @@ fn a_file_that_is_waited_for_can_be_made_faster_and_another_cannot() {
         live.window(&Treatment::SpeedUp { site, percent: 50 }, SPAN).unwrap().hits
     };
     let mut hits: Vec<u64> = (0..4).map(|site| hits(&mut live, site)).collect();
+    if hits[..2] == [0, 0] && in_memory(&std::env::temp_dir()) {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "temporary files must lie on a disk (TMPDIR), or this says nothing"
+        );
+        println!("not tested: temporary files lie in memory, where nobody waits for them");
+        return;
+    }
     // A wait counts in the window in which it ends, and one may be longer than a window, on a disk that others use. This waits; a
     // probe that counts none never gets there.
     let deadline_ns = mono_ns() + 60_000 * MS;
     while hits[..2].contains(&0) {
-        assert!(mono_ns() < deadline_ns, "{hits:?}: temporary files must lie on a disk (TMPDIR)");
+        assert!(mono_ns() < deadline_ns, "{hits:?}");
         for (site, hits) in hits.iter_mut().enumerate().take(2) {
             *hits += live.window(&Treatment::SpeedUp { site, percent: 50 }, SPAN).unwrap().hits;
         }

@@ -135,6 +135,11 @@ mod tests {
     /// Planted fault: `is_touched` answers always yes; then zeros are read, which look like the start of a thread.
     #[test]
     fn a_page_that_nobody_wrote_to_is_told_from_one_that_holds_a_word() {
+        if !std::path::Path::new("/proc/self/pagemap").exists() {
+            assert!(std::env::var_os("CI").is_none(), "CI has page maps, or this says nothing");
+            println!("not tested: this kernel has no page maps");
+            return;
+        }
         // A huge page would be touched with its neighbours. So long that the allocator asks the kernel for it.
         dyno_sys::child::no_huge_pages().unwrap();
         let mut stack = vec![0_u64; 8 << 20];

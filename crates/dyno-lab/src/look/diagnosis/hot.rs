@@ -57,11 +57,12 @@ impl Hot {
         let mut samplers = Vec::new();
         let mut refused = None;
         let before = run_times(pid);
-        let spaces = spaces(pid);
         let mut busiest: Vec<(Tid, u64)> = before.iter().map(|(tid, ns)| (*tid, *ns)).collect();
         busiest.sort_by_key(|(tid, ns)| (std::cmp::Reverse(*ns), *tid));
+        busiest.truncate(THREADS_MAX);
+        let spaces = spaces(pid, &busiest.iter().map(|(tid, _)| *tid).collect());
         let mut sampled = BTreeSet::new();
-        for (tid, _) in busiest.into_iter().take(THREADS_MAX) {
+        for (tid, _) in busiest {
             match HotSampler::open(tid, FREQUENCY_HZ) {
                 Ok(sampler) => {
                     samplers.push(sampler);
@@ -92,6 +93,11 @@ impl Hot {
         Ok(Hot { samples, seen_ns, sampled_share, spaces })
     }
 
+    /// The processes in which samples fell.
+    pub(super) fn processes(&self) -> BTreeSet<Pid> {
+        self.samples.iter().map(|sample| sample.pid).collect()
+    }
+
     /// How long they were sampled.
     pub(super) fn seen_s(&self) -> f64 {
         self.seen_ns as f64 / 1e9
@@ -107,6 +113,8 @@ impl Hot {
         if self.samples.len() < SAMPLES_MIN {
             return Ok(Vec::new());
         }
+        let processes = self.processes();
+        self.spaces.retain(|pid, _| processes.contains(pid));
         let mut spaces = mapped::now(std::mem::take(&mut self.spaces))?;
         let all = self.samples.len().max(1) as f64;
         let mut hottest: Vec<((Pid, u64), Tally)> = self.tallies(&mut spaces).into_iter().collect();
@@ -177,9 +185,11 @@ fn homes(tallies: &Tallies, spaces: &BTreeMap<Pid, Mapped>) -> HashMap<Text, (Pi
     ran.into_iter().filter_map(|(text, ran)| Some((text, most(ran)?))).collect()
 }
 
-/// What is mapped into each process of the target now.
-fn spaces(pid: Pid) -> BTreeMap<Pid, Mapped> {
-    proc::tree(pid).into_iter().map(|pid| (pid, Mapped::look(pid).unwrap_or_default())).collect()
+/// What is mapped now into each process of the target that has one of these threads.
+fn spaces(pid: Pid, threads: &BTreeSet<Tid>) -> BTreeMap<Pid, Mapped> {
+    let has_one = |pid: &Pid| proc::tasks(*pid).iter().any(|tid| threads.contains(tid));
+    let theirs = proc::tree(pid).into_iter().filter(has_one);
+    theirs.map(|pid| (pid, Mapped::look(pid).unwrap_or_default())).collect()
 }
 
 /// How long each thread of the target has run.

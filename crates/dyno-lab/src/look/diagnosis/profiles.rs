@@ -9,8 +9,8 @@ use dyno_load::Beside;
 use dyno_profile::{AddressSpaces, Options, Recorder, Symbols, Target, offcpu};
 use dyno_record::observation::{HotSpot, Observation, Part, Way};
 use dyno_record::profile::{Origin, Profile, Requests, Span};
+use dyno_sys::Pid;
 use dyno_sys::clock::mono_ns;
-use dyno_sys::{Pid, proc};
 
 use super::counters::not_looked;
 use super::hot::Hot;
@@ -42,8 +42,12 @@ pub(super) fn add(seen: &mut Observation, wanted: &Wanted<'_>, load: Option<&Bes
     if let Ok(hot) = &hot {
         seen.parts.push(part(Way::HotCode, hot.seen_s()));
     }
-    match hot.and_then(|hot| spots(hot, user_share)) {
-        Ok(spots) => (seen.hot, seen.shared) = (spots, shared_memory(&proc::tree(pid))),
+    let spots = hot.and_then(|hot| {
+        let processes: Vec<Pid> = hot.processes().into_iter().collect();
+        Ok((spots(hot, user_share)?, processes))
+    });
+    match spots {
+        Ok((spots, processes)) => (seen.hot, seen.shared) = (spots, shared_memory(&processes)),
         Err(error) => not_looked(&mut seen.not_looked_at, "the code at hot instructions", &error.to_string()),
     }
     if !stop.load(Ordering::Relaxed) {

@@ -46,10 +46,14 @@ pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale)).ok_or_else(error)
 }
 
-/// The change in percent that a log ratio stands for: `ln(1.05)` is +5.
+/// No two figures of one kind differ by more than a million times. An interval from two or three numbers reaches further, and says
+/// nothing either way.
+const LOG_MOST: f64 = 13.815_510_557_964_274;
+
+/// The change in percent that a log ratio stands for: `ln(1.05)` is +5. From a million times on it is that.
 #[must_use]
 pub fn percent_of_log(log_ratio: f64) -> f64 {
-    100.0 * log_ratio.exp_m1()
+    100.0 * log_ratio.clamp(-LOG_MOST, LOG_MOST).exp_m1()
 }
 
 /// The log ratio that a change in percent stands for.
@@ -78,6 +82,19 @@ pub fn thousands(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Half-widths of intervals from two numbers. Planted fault: all of it is told (no `clamp`), and a record holds what no reader
+    /// believes.
+    #[test]
+    fn an_interval_that_says_nothing_ends_at_a_million_times() {
+        for log_ratio in [38.0, 700.0, 1e9] {
+            let most = percent_of_log(log_ratio);
+            assert!((9.9e7..1e8).contains(&most), "{most}");
+            let least = percent_of_log(-log_ratio);
+            assert!(least > -100.0 && log_of_percent(least).is_finite(), "{least}");
+        }
+        assert!((percent_of_log(0.05) - 5.127_109_637_602_41).abs() < 1e-9);
+    }
 
     #[test]
     fn thousands_are_parted_by_commas() {

@@ -28,6 +28,9 @@ fn percent_to(value: f64, decimals: usize) -> String {
     if value.is_finite() { format!("{} %", signed(value, decimals)) } else { NONE.to_owned() }
 }
 
+/// From here on an interval, in percent, says nothing.
+const HALF_TOLD_MAX: f64 = 1_000.0;
+
 /// `−33.1 % ±0.8`: the half width stands for both ends, which differ only for large effects. Where an end nears zero there
 /// are as many decimals as tell on which side of it that end lies.
 pub fn effect(value: f64, interval: [f64; 2]) -> String {
@@ -35,9 +38,10 @@ pub fn effect(value: f64, interval: [f64; 2]) -> String {
     let nearest = interval[0].abs().min(interval[1].abs());
     let decimals = (1..DECIMALS_MAX).find(|decimals| nearest >= 0.1_f64.powi(*decimals as i32));
     let decimals = if nearest > 0.0 { decimals.unwrap_or(DECIMALS_MAX) } else { 1 };
-    match half.is_finite() {
-        true => format!("{} ±{half:.decimals$}", percent_to(value, decimals)),
-        false => percent(value),
+    match half {
+        _ if !half.is_finite() => percent(value),
+        HALF_TOLD_MAX.. => format!("{} (too few numbers for an interval)", percent(value)),
+        _ => format!("{} ±{half:.decimals$}", percent_to(value, decimals)),
     }
 }
 
@@ -142,6 +146,13 @@ pub fn clock(left: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Planted fault: it is told however wide it is.
+    #[test]
+    fn an_interval_that_says_nothing_is_not_told() {
+        assert_eq!(effect(9.8, [-99.9, 9.9e7]), "+9.8 % (too few numbers for an interval)");
+        assert_eq!(effect(9.8, [-5.0, 25.0]), "+9.8 % ±15.0");
+    }
 
     #[test]
     fn an_effect_has_a_real_minus_and_its_half_width() {

@@ -10,6 +10,7 @@ use dyno_engine::{
 use dyno_sys::Pid;
 use dyno_sys::signal::{self, Signal};
 use dyno_sys::socket::{self, Io, Ready};
+use std::collections::VecDeque;
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -22,6 +23,8 @@ use std::process::{Child, ChildStdout, Command, ExitCode, ExitStatus, Stdio};
 pub(crate) struct Served {
     pub(crate) child: Child,
     lines: BufReader<ChildStdout>,
+    /// Lines that were told before it was ready.
+    told: VecDeque<String>,
     addr: Addr,
     pub(crate) pids: Vec<Pid>,
     /// How many connections a worker can hold, where it said that these are fewer than it may.
@@ -56,19 +59,30 @@ impl Served {
         let mut child = command.spawn().unwrap();
         drop(command);
         let mut lines = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        lines.read_line(&mut line).unwrap();
-        let fits = line.strip_prefix("fits ").map(|most| most.trim().parse().unwrap());
+        let mut line = next_line(&mut lines);
+        let fits = line.strip_prefix("fits ").map(|most| most.parse().unwrap());
         if fits.is_some() {
-            line.clear();
-            lines.read_line(&mut line).unwrap();
+            line = next_line(&mut lines);
         }
         let said: Vec<&str> = line.split_whitespace().collect();
         assert_eq!(said.first(), Some(&"listening"), "{line}");
         let pids = said[2..].iter().map(|pid| pid.parse().unwrap()).collect();
+        // The supervisor has told where it listens; the master replaces it from when it has heard that all workers are ready. A
+        // supervisor that is killed before has not started, and neither has the server.
+        let mut told = VecDeque::new();
+        loop {
+            match next_line(&mut lines) {
+                line if line == READY => break,
+                line => {
+                    assert!(!line.is_empty(), "the server has ended");
+                    told.push_back(line);
+                }
+            }
+        }
         Served {
             child,
             lines,
+            told,
             addr: said[1].parse().unwrap(),
             pids,
             fits,
@@ -112,11 +126,14 @@ impl Served {
         true
     }
 
-    /// The next thing that the server tells.
+    /// The next thing that the server tells, but that a generation in the place of a dead one is ready.
     pub(crate) fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.lines.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
+        loop {
+            let line = self.told.pop_front().unwrap_or_else(|| next_line(&mut self.lines));
+            if line != READY {
+                return line;
+            }
+        }
     }
 
     /// Drains the server: its exit status and its report.
@@ -153,6 +170,16 @@ impl Drop for Served {
         // Those that ended by order are gone.
         self.successors.iter().for_each(|pid| drop(signal::kill(*pid, Signal::Kill)));
     }
+}
+
+/// What the master tells when it has heard from the first generation, or from one in the place of a dead one.
+const READY: &str = "ready";
+
+/// Nothing when the server has ended.
+fn next_line(lines: &mut BufReader<ChildStdout>) -> String {
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    line.trim_end().to_owned()
 }
 
 /// This program again. What starts the tests may ignore hangups, as nohup(1) does, and a server would inherit that.
@@ -339,7 +366,7 @@ fn tell(event: Event) {
         Event::Draining { .. } => println!("draining"),
         Event::FilesOpen => println!("files open"),
         Event::NotStarted { error } => println!("{}", failure(&error)),
-        Event::Ready { .. } => {}
+        Event::Ready { .. } => println!("{READY}"),
         Event::SupervisorDied { pid, exit, .. } => println!("supervisor died {pid} {exit}"),
         Event::Reloading => println!("reloading"),
         Event::Reloaded { generation, workers, kept } => {

@@ -101,12 +101,24 @@ impl Spread {
     /// where none has two values.
     #[must_use]
     pub(crate) fn of(values: &[(u32, f64)]) -> Option<Self> {
+        let centre = values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64;
+        Self::about(centre, values, 1.0)
+    }
+
+    /// The same where the values' mean is known to be zero, as it is of a setting against itself: then starts that all lie to one
+    /// side differ as well, and none of them is spent on the mean.
+    #[must_use]
+    pub(crate) fn about_zero(values: &[(u32, f64)]) -> Option<Self> {
+        Self::about(0.0, values, 0.0)
+    }
+
+    /// `spent` is one where the centre was read from these values, which costs a degree of freedom.
+    fn about(centre: f64, values: &[(u32, f64)], spent: f64) -> Option<Self> {
         let starts = by_start(values);
         let (n, count) = (values.len() as f64, starts.len() as f64);
         if starts.len() < 2 || values.len() <= starts.len() {
             return None;
         }
-        let centre = values.iter().map(|(_, value)| value).sum::<f64>() / n;
         let (mut between, mut within, mut squares) = (0.0, 0.0, 0.0);
         for start in starts.values() {
             let mean = start.iter().sum::<f64>() / start.len() as f64;
@@ -114,8 +126,8 @@ impl Spread {
             within += start.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
             squares += (start.len() as f64).powi(2);
         }
-        let freedom = count - 1.0;
-        let each = (n - squares / n) / freedom;
+        let freedom = count - spent;
+        let each = (n - spent * squares / n) / freedom;
         let variance = |sum: f64, freedom: f64| (sum / freedom / each).max(VARIANCE_MIN);
         Some(Self { observed: variance(between, freedom), noise: variance(within, n - count), freedom })
     }
@@ -236,6 +248,26 @@ mod tests {
             Spread::of(&all).map(|spread| spread.excess())
         });
         let excess: Vec<f64> = mean.collect();
+        let mean = crate::stats::mean(&excess);
+        assert!((mean / 1e-4 - 1.0).abs() < 0.1, "{mean:e} instead of 1e-4");
+    }
+
+    /// Planted faults: the mean is taken from them, so that two starts of 6 % to one side are alike; or one is spent on it.
+    #[test]
+    fn starts_of_a_setting_against_itself_differ_from_zero() {
+        let two = [(0, -0.06), (0, -0.05), (1, -0.07), (1, -0.06)];
+        let (about_mean, about_zero) = (Spread::of(&two).unwrap(), Spread::about_zero(&two).unwrap());
+        assert!(about_mean.observed < 2e-4 && near(about_mean.freedom, 1.0), "{about_mean:?}");
+        // 2 · 0.055² + 2 · 0.065² over two starts of two values each.
+        assert!(near(about_zero.observed, 0.003_625) && near(about_zero.freedom, 2.0), "{about_zero:?}");
+        assert!(near(about_zero.noise, about_mean.noise));
+        let mut rng = Prng::new(8);
+        let uneven = |_| {
+            let mut all = values(&mut rng, 3, 20, 0.01, 0.03);
+            all.extend(values(&mut rng, 1, 4, 0.01, 0.03).into_iter().map(|(_, value)| (3, value)));
+            Spread::about_zero(&all).map(|spread| spread.excess())
+        };
+        let excess: Vec<f64> = (0..4_000).filter_map(uneven).collect();
         let mean = crate::stats::mean(&excess);
         assert!((mean / 1e-4 - 1.0).abs() < 0.1, "{mean:e} instead of 1e-4");
     }

@@ -209,6 +209,13 @@ pub fn spread_of_starts(metric: Metric, pairs: &[Pair]) -> Option<Spread> {
     enough.then(|| Spread::of(&starts_and_values(metric, pairs))).flatten()
 }
 
+/// The same of a trial of a setting against itself, whose effect is known to be none.
+#[must_use]
+pub fn spread_of_equals(metric: Metric, pairs: &[Pair]) -> Option<Spread> {
+    let enough = pairs.len() >= PAIRS_MIN;
+    enough.then(|| Spread::about_zero(&starts_and_values(metric, pairs))).flatten()
+}
+
 fn starts_and_values(metric: Metric, pairs: &[Pair]) -> Vec<(u32, f64)> {
     let ratios: Vec<f64> = pairs.iter().map(|pair| pair.log_ratio(metric)).collect();
     pairs.iter().map(|pair| pair.instance).zip(influences(&ratios)).collect()
@@ -381,6 +388,10 @@ mod tests {
         assert!(near(error, 2_f64.ln() / 3_f64.sqrt()), "{error}");
         assert_eq!(instance_means(metric, &of(3, 4)).len(), 2, "of four pairs nothing is told");
         assert_eq!(error_over_instances(metric, &of(3, 4)), None, "and two have no spread to speak of");
+        assert!(
+            spread_of_equals(metric, &of(2, 5)[3..7]).is_none()
+                && spread_of_equals(metric, &of(2, 5)).is_some()
+        );
         assert!(spread_of_starts(metric, &of(2, 5)).is_some());
         assert!(spread_of_starts(metric, &of(1, 5)).is_none(), "one start");
         assert!(spread_of_starts(metric, &of(2, 5)[3..7]).is_none(), "four pairs");

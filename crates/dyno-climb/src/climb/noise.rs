@@ -234,6 +234,24 @@ mod tests {
         assert!(crowded < 0.1 && wild < 0.1, "{crowded} {wild}");
     }
 
+    /// Two servers a side, each dear or cheap, and other ones in the second try: of all the ways in which they may be, two have every
+    /// A cheap and every B dear, or the other way round. Planted fault: a difference in the second try is passed over.
+    #[test]
+    fn where_all_starts_of_both_tries_lie_to_one_side_nothing_is_judged() {
+        const SERVERS: u32 = 8;
+        // Too short for starts anew within a try.
+        let options = Options { instances: 2, time_ns: 30 * SECOND, ..options() };
+        let refused = |ways: u32| {
+            on_a_climb(&plan(&["a=on"]), &options, |climber| {
+                let cost = |at: u32| 6_000 + 1_200 * u64::from(ways >> at & 1) + u64::from(at);
+                climber.meter.costs = (0..SERVERS).map(cost).collect();
+                (climber.meter.noise_percent, climber.meter.block_ns) = (30, 32_000_000);
+                climber.noise().is_err()
+            })
+        };
+        assert_eq!((0..1 << SERVERS).filter(|ways| refused(*ways)).count(), 2);
+    }
+
     /// A start that is like itself has no noise to speak of; it is told with its trial.
     #[test]
     fn noise_is_told_with_what_it_was_read_from() {

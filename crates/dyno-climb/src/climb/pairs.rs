@@ -4,7 +4,7 @@
 //! when it returns.
 
 use dyno_measure::Histogram;
-use dyno_measure::estimate::spread_of_starts;
+use dyno_measure::estimate::{spread_of_equals, spread_of_starts};
 use dyno_measure::judge::{self, Basis, Estimate, LAST_LOOK_MIN, Next, Rule};
 use dyno_measure::series::{Metric, Pair, Side, Trial};
 use dyno_record::trial::{Compared, Schedule, Stage};
@@ -116,7 +116,8 @@ impl<M: Meter> Climber<'_, M> {
         }
         assert!(trial.pairs.len() <= comparison.rule.last, "nothing is measured after the last look");
         if comparison.rule.between.is_some() {
-            let spread = spread_of_starts(trial.metric, &trial.pairs);
+            let shown = if asked.stage == Stage::Noise { spread_of_equals } else { spread_of_starts };
+            let spread = shown(trial.metric, &trial.pairs);
             self.spreads.extend(spread.map(|spread| (trial.metric, spread)));
         }
         let clock = if bench.instances() == 0 { String::new() } else { bench.clock() };

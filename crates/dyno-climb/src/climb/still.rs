@@ -33,6 +33,10 @@ pub(super) struct Still {
     /// What opening a server and a block of one take, ns.
     pub(super) open_ns: u64,
     pub(super) block_ns: u64,
+    /// What a reply of the servers to come costs, ns, in this order; 6,000 where nothing is said.
+    pub(super) costs: VecDeque<u64>,
+    /// What blocks cost more than that, at most, percent: each its own.
+    pub(super) noise_percent: u64,
     /// What servers hold from now on.
     pub(super) memory: Memory,
     pub(super) alive: usize,
@@ -46,6 +50,7 @@ pub(super) struct Still {
 /// A server that does nothing.
 pub(super) struct Server {
     memory: Memory,
+    cost: u64,
 }
 
 impl Clock for Still {
@@ -78,7 +83,7 @@ impl Meter for Still {
     fn open(&mut self, _what: Opening<'_, Server>) -> Result<Server, Trouble> {
         self.now_ns += self.open_ns;
         self.alive += 1;
-        Ok(Server { memory: self.memory })
+        Ok(Server { memory: self.memory, cost: self.costs.pop_front().unwrap_or(6_000) })
     }
 
     fn turn(&mut self, _arm: &mut Server, setting: &Setting, dial: &str) -> Result<(), Trouble> {
@@ -91,10 +96,12 @@ impl Meter for Still {
         Ok(self.readings.pop_front().unwrap_or_else(nothing))
     }
 
-    fn block(&mut self, _arm: &mut Server, _length: Length) -> Result<Measured, Trouble> {
+    fn block(&mut self, arm: &mut Server, _length: Length) -> Result<Measured, Trouble> {
         self.now_ns += self.block_ns;
         self.blocks += 1;
-        Ok(Measured { block: block(6_000, 0), latencies: Histogram::new() })
+        // Nineteen blocks that follow each other differ, and a pair's two differ from the next one's.
+        let noise = arm.cost * self.noise_percent / 100 * (self.blocks as u64 * 7 % 19) / 18;
+        Ok(Measured { block: block(arm.cost + noise, 0), latencies: Histogram::new() })
     }
 
     fn close(&mut self, _arm: Server) {
@@ -222,6 +229,8 @@ pub(super) fn on_a_climb<T>(
         alive: 0,
         blocks: 0,
         turned: Vec::new(),
+        costs: VecDeque::new(),
+        noise_percent: 0,
         readings: VecDeque::new(),
     };
     let mut record = Climb::default();

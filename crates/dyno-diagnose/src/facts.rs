@@ -350,22 +350,21 @@ impl<'o> OnCpu<'o> {
 
     /// Share of the time with a frame of this table in the stack.
     pub(super) fn share_with(&self, table: names::Table) -> f64 {
-        // A function is in thousands of stacks: each is held against the table once.
-        let is_in: Vec<bool> =
-            self.profile.frames.iter().map(|frame| names::is(&frame.name, table)).collect();
-        let has = |stack: &&Stack| stack.frames.iter().any(|at| is_in[*at as usize]);
-        let stacks = self.profile.stacks.iter().filter(has);
-        stacks.map(|stack| stack.weight_ns).sum::<u64>() as f64 / self.total_ns
+        self.share_with_or(table, |_| false)
     }
 
     /// Share of the time in which memory is collected, as far as threads or functions tell.
     pub(super) fn share_of_collectors(&self) -> f64 {
+        self.share_with_or(names::COLLECTORS, |stack| is_collector(self.profile, stack))
+    }
+
+    /// Share of the time with a frame of this table in the stack, or in a stack that counts besides.
+    fn share_with_or(&self, table: names::Table, counts: impl Fn(&Stack) -> bool) -> f64 {
+        // A function is in thousands of stacks: each is held against the table once.
         let is_in: Vec<bool> =
-            self.profile.frames.iter().map(|frame| names::is(&frame.name, names::COLLECTORS)).collect();
-        let collects = |stack: &&Stack| {
-            is_collector(self.profile, stack) || stack.frames.iter().any(|at| is_in[*at as usize])
-        };
-        let stacks = self.profile.stacks.iter().filter(collects);
+            self.profile.frames.iter().map(|frame| names::is(&frame.name, table)).collect();
+        let has = |stack: &&Stack| counts(stack) || stack.frames.iter().any(|at| is_in[*at as usize]);
+        let stacks = self.profile.stacks.iter().filter(has);
         stacks.map(|stack| stack.weight_ns).sum::<u64>() as f64 / self.total_ns
     }
 

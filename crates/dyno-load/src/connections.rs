@@ -636,7 +636,8 @@ mod tests {
         };
         let last = CONNECTIONS_PER_PAIR_MAX - 1;
         let share = Share { connections: 2, before: last, all: last + 2 };
-        let opening = Opening { answer_ns_max: plan.timeout_ns, stop: &AtomicBool::new(false) };
+        let wrong = crate::session::Wrong::Refused;
+        let opening = Opening { answer_ns_max: plan.timeout_ns, stop: &AtomicBool::new(false), wrong };
         Session::open_share(&plan, share, opening).unwrap();
         assert_eq!(server.join().unwrap(), ["127.1.1.1", "127.1.1.2"]);
     }

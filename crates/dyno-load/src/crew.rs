@@ -5,6 +5,7 @@
 //! caller's closure itself, exactly at the edge. Where the threads run is said once, by a [`Placement`]: a thread is bound
 //! before its first connection is opened, and nobody moves it later. Used by [`crate::run`] and by climbs.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::panic::resume_unwind;
 use std::sync::atomic::AtomicBool;
@@ -18,7 +19,7 @@ use crate::check::Expect;
 use crate::connections::Share;
 use crate::down;
 use crate::report::{BlockReport, BlockSpec, Edge, OpenError, SessionPlan};
-use crate::session::{Block, LiveCounts, Measured, Opening, Session};
+use crate::session::{Block, LiveCounts, Measured, Opening, Session, Wrong};
 
 /// Where the threads of a load run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +68,16 @@ impl Placement {
         }
     }
 
+    /// On how many CPUs they can run at a time: threads that share one are no busier together than one alone.
+    #[must_use]
+    pub fn at_a_time(&self) -> usize {
+        match self {
+            Self::Pinned(cpus) => cpus.iter().collect::<BTreeSet<_>>().len(),
+            Self::Unpinned(threads) => (*threads).min(affinity::allowed().len()).max(1),
+            Self::Caller => 1,
+        }
+    }
+
     /// The same with no more threads than there are connections: a thread without one has nothing to do.
     #[must_use]
     pub fn at_most(&self, connections: usize) -> Self {
@@ -94,7 +105,8 @@ impl Crew {
     /// # Errors
     /// See [`OpenError`]: the plan, a CPU that cannot be used, the server.
     pub fn open(plan: &SessionPlan, placement: &Placement) -> Result<Self, OpenError> {
-        let opening = Opening { answer_ns_max: plan.timeout_ns, stop: &AtomicBool::new(false) };
+        let opening =
+            Opening { answer_ns_max: plan.timeout_ns, stop: &AtomicBool::new(false), wrong: Wrong::Refused };
         Self::open_as(plan, placement, opening)
     }
 
@@ -165,7 +177,7 @@ impl Crew {
             drop(ends);
             let parts = threads.into_iter().map(joined).collect();
             beside.check_over();
-            (merged(parts), found)
+            (BlockReport { cpus: self.placement.at_a_time(), ..merged(parts) }, found)
         })
     }
 

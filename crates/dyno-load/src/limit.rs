@@ -29,8 +29,10 @@ pub struct Signs {
     pub cpu_ns: u64,
     /// Wall time, and …
     pub wall_ns: u64,
-    /// … threads that could run in it.
+    /// … threads that ran in it …
     pub threads: usize,
+    /// … on so many CPUs at a time.
+    pub cpus: usize,
     /// Share of the wall that the server's busiest thread ran, if it can be seen.
     pub server_busy: Option<f64>,
     /// This rate divided by the floor server's under the same load, if that was measured.
@@ -63,15 +65,16 @@ impl Signs {
             cpu_ns: loaded.cpu_ns,
             wall_ns: loaded.wall_ns,
             threads: report.threads,
+            cpus: report.cpus,
             server_busy: None,
             of_floor: None,
         }
     }
 
-    /// Share of the wall that the generator's threads ran, 0 to 1.
+    /// Share of the wall that the generator's threads ran, of as many as have a CPU at a time, 0 to 1.
     #[must_use]
     pub fn busy(&self) -> f64 {
-        let could_run_ns = self.wall_ns as f64 * self.threads as f64;
+        let could_run_ns = self.wall_ns as f64 * self.threads.min(self.cpus) as f64;
         if could_run_ns > 0.0 { self.cpu_ns as f64 / could_run_ns } else { 0.0 }
     }
 
@@ -138,9 +141,19 @@ mod tests {
             cpu_ns: busy_percent * 10_000_000,
             wall_ns: 1_000_000_000,
             threads: 1,
+            cpus: 1,
             server_busy: None,
             of_floor: None,
         }
+    }
+
+    /// Planted fault: each thread could have a CPU of its own; then four on one are a quarter busy.
+    #[test]
+    fn threads_that_share_a_cpu_are_no_busier_than_it() {
+        let shared = Signs { threads: 4, ..signs(31, 97) };
+        assert!((shared.busy() - 0.97).abs() < 1e-9 && shared.limited() == Limited::Yes);
+        let apart = Signs { threads: 4, cpus: 8, ..signs(31, 97) };
+        assert!((apart.busy() - 0.97 / 4.0).abs() < 1e-9 && apart.limited() == Limited::No);
     }
 
     #[test]
@@ -160,6 +173,7 @@ mod tests {
             events: 311,
             waits: 100,
             threads: 1,
+            cpus: 1,
             ..BlockReport::default()
         };
         assert_eq!(Signs::of(&report, 64).limited(), Limited::Yes);
@@ -189,7 +203,7 @@ mod tests {
         assert_eq!(one.limited(), Limited::CannotTell);
         assert_eq!(Signs { server_busy: Some(0.4), ..one }.limited(), Limited::Yes);
         assert_eq!(
-            Signs { threads: 16, cpu_ns: 16 * one.cpu_ns, ..signs(1, 97) }.limited(),
+            Signs { threads: 16, cpus: 16, cpu_ns: 16 * one.cpu_ns, ..signs(1, 97) }.limited(),
             Limited::CannotTell
         );
     }

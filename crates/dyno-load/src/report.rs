@@ -154,6 +154,8 @@ pub struct BlockReport {
     pub cpu_ns: u64,
     /// How many threads that were.
     pub threads: usize,
+    /// On how many CPUs they could run at a time.
+    pub cpus: usize,
     /// Threads that could not be pinned to their CPU any more.
     pub unpinned: usize,
     /// Connections that were opened anew in the whole block, because of an error or because the server closed them.
@@ -453,6 +455,27 @@ impl OpenError {
         match source.kind() {
             io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => Self::Refused { addr, source },
             _ => Self::Connect { addr, source },
+        }
+    }
+
+    /// Whether an answer was wrong, or was none, rather than that nobody could be asked or nobody answered.
+    pub(crate) fn is_of_an_answer(&self) -> bool {
+        match self {
+            Self::NotHttp { .. }
+            | Self::WrongAnswer { .. }
+            | Self::Closed { .. }
+            | Self::Owed { .. }
+            | Self::Broken { .. } => true,
+            Self::Plan { .. }
+            | Self::Cpu { .. }
+            | Self::Thread { .. }
+            | Self::Epoll { .. }
+            | Self::Refused { .. }
+            | Self::Connect { .. }
+            | Self::Stopped { .. }
+            | Self::Late { .. }
+            | Self::Unreached { .. }
+            | Self::TimedOut { .. } => false,
         }
     }
 

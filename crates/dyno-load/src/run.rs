@@ -12,7 +12,7 @@ use crate::beside::{Beside, Progress, Waited};
 use crate::crew::{Crew, Placement};
 use crate::limit::{Limited, Signs};
 use crate::report::{BlockReport, BlockSpec, Edge, OpenError, SessionPlan};
-use crate::session::Opening;
+use crate::session::{Opening, Wrong};
 
 /// How often wrk-like tools say something.
 pub const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -141,7 +141,7 @@ pub fn beside<T>(
     at_edge: &mut (dyn FnMut(Edge) + Send),
     look: impl FnOnce(&Beside) -> T,
 ) -> Result<(LoadReport, T), OpenError> {
-    let opening = Opening { answer_ns_max: plan.opening_ns_max, stop };
+    let opening = Opening { answer_ns_max: plan.opening_ns_max, stop, wrong: Wrong::Counted };
     let mut crew = Crew::open_as(&plan.session, &plan.placement, opening)?;
     let spec = BlockSpec {
         settle_ns: 0,
@@ -171,7 +171,7 @@ pub fn step(
     stop: &AtomicBool,
 ) -> Result<Vec<BlockReport>, OpenError> {
     let session = SessionPlan { connections, ..plan.session.clone() };
-    let opening = Opening { answer_ns_max: plan.opening_ns_max, stop };
+    let opening = Opening { answer_ns_max: plan.opening_ns_max, stop, wrong: Wrong::Counted };
     let mut crew = Crew::open_as(&session, &plan.placement.at_most(connections), opening)?;
     Ok((0..blocks).map(|_| crew.block(spec, &mut |_edge| {})).collect())
 }

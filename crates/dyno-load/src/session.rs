@@ -51,7 +51,21 @@ pub(crate) struct Opening<'o> {
     pub(crate) answer_ns_max: u64,
     /// Ends it when it becomes true.
     pub(crate) stop: &'o AtomicBool,
+    /// What becomes of an answer that is not right.
+    pub(crate) wrong: Wrong,
 }
+
+/// What becomes of answers that are not right while connections are opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    /// The first of them ends it: who compares servers wants none.
+    Refused,
+    /// A server that errs now and then is loaded, and its errors are counted, as long as it answers rightly at all.
+    Counted,
+}
+
+/// Connections of which one must be answered rightly.
+const TRIES: usize = 8;
 
 /// One block: when it settles, for how long it is measured, and what the threads that run it share.
 #[derive(Debug)]
@@ -146,7 +160,7 @@ impl Session {
         Self::open_share(
             plan,
             whole,
-            Opening { answer_ns_max: plan.timeout_ns, stop: &AtomicBool::new(false) },
+            Opening { answer_ns_max: plan.timeout_ns, stop: &AtomicBool::new(false), wrong: Wrong::Refused },
         )
     }
 
@@ -202,13 +216,30 @@ impl Session {
     /// One request on every connection; the first alone, so that what it teaches holds for all others.
     fn open_all(&mut self, plan: &SessionPlan, share: Share, opening: Opening<'_>) -> Result<(), OpenError> {
         let (connections, mut open) = (share.connections, 0);
-        self.connections.keep_received(SAMPLE_BYTES_MAX);
+        let (mut is_learned, mut wrong) = (false, None);
         while open < connections {
-            let next = if open == 0 { 1 } else { connections.min(open + WAVE_CONNECTIONS) };
-            self.open_wave(open..next, plan, share, opening)?;
-            if open == 0 {
-                self.sample_answer = self.connections.take_received();
-                self.check_learned();
+            let next = if is_learned { connections.min(open + WAVE_CONNECTIONS) } else { open + 1 };
+            if !is_learned {
+                self.connections.keep_received(SAMPLE_BYTES_MAX);
+            }
+            let refused = self.open_wave(open..next, plan, share, opening)?;
+            if !is_learned {
+                let received = self.connections.take_received();
+                match refused {
+                    None => {
+                        self.sample_answer = received;
+                        self.check_learned();
+                        is_learned = true;
+                    }
+                    // The sessions before have learned.
+                    Some(error) if share.before == 0 && next == connections.min(TRIES) => {
+                        return Err(wrong.unwrap_or(error));
+                    }
+                    Some(error) => {
+                        wrong = wrong.or(Some(error));
+                        is_learned = next >= TRIES;
+                    }
+                }
             }
             open = next;
         }
@@ -226,13 +257,14 @@ impl Session {
         );
     }
 
+    /// The first answer that was not right, where such are counted.
     fn open_wave(
         &mut self,
         wave: Range<usize>,
         plan: &SessionPlan,
         share: Share,
         opening: Opening<'_>,
-    ) -> Result<(), OpenError> {
+    ) -> Result<Option<OpenError>, OpenError> {
         assert!(
             !wave.is_empty() && wave.end <= self.connections.len(),
             "a wave is of connections to be made"
@@ -247,7 +279,8 @@ impl Session {
         };
         self.now_ns = mono_ns();
         self.connections.send_one_each(&self.epoll, wave, self.now_ns);
-        while self.connections.first_error().is_none() && self.connections.is_busy() {
+        let goes_on = |error: &OpenError| opening.wrong == Wrong::Counted && error.is_of_an_answer();
+        while self.connections.first_error().is_none_or(goes_on) && self.connections.is_busy() {
             if self.now_ns >= deadline_ns {
                 return Err(silent);
             }
@@ -263,8 +296,8 @@ impl Session {
         self.opening_ns = self.opening_ns.max(tally.latencies.max());
         match tally.first_error {
             Some(OpenError::Late { .. } | OpenError::Unreached { .. }) => Err(silent),
-            Some(error) => Err(error),
-            None => Ok(()),
+            Some(error) if !goes_on(&error) => Err(error),
+            wrong => Ok(wrong),
         }
     }
 
@@ -341,6 +374,7 @@ impl Session {
             waits,
             cpu_ns: part.cpu_ns,
             threads: 1,
+            cpus: 1,
             unpinned: 0,
             reconnects,
             first_wrong,

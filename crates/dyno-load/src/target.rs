@@ -1,9 +1,10 @@
 //! What is asked of whom: a URL becomes an address and the bytes of one request, or of several that are given.
 //!
 //! Called once before a run; the sessions send these bytes unchanged, so nothing is formatted per request. It speaks
-//! plain HTTP/1.1 only. It resolves a name that the user wrote and opens no connection.
+//! plain HTTP/1.1 only. It resolves a name that the user wrote, and where that stands for addresses of both kinds it looks who listens.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
 
 use dyno_proto::http1::response::Asked;
 use dyno_sys::socket::Addr;
@@ -307,16 +308,30 @@ fn without_zone(authority: &str) -> String {
     zone.unwrap_or_else(|| authority.to_owned())
 }
 
+/// How long an address of several is tried; what refuses connections does so at once.
+const TRIED_FOR: Duration = Duration::from_secs(1);
+
 /// The first IPv4 address, else the first of any: `localhost` often means ::1 first, while servers listen on
-/// 127.0.0.1. Who wants the other writes the address.
+/// 127.0.0.1. Where nobody listens there, or no way leads there, the first IPv6 address: some listen on ::1 alone.
 fn resolve(host: &str, port: u16) -> Result<SocketAddr, TargetError> {
     let unresolved = |source| TargetError::Unresolved { host: host.to_owned(), source };
     // A zone's mark is percent-encoded in a URL (RFC 6874 §2); bare, as the resolver wants it, it is understood too.
     let name = if host.contains(':') { host.replacen("%25", "%", 1) } else { host.to_owned() };
     let all: Vec<SocketAddr> =
         (name.as_str(), port).to_socket_addrs().map_err(|error| unresolved(Some(error)))?.collect();
-    let v4 = all.iter().find(|addr| addr.is_ipv4());
-    v4.or(all.first()).copied().ok_or_else(|| unresolved(None))
+    let [v4, v6] = [SocketAddr::is_ipv4, SocketAddr::is_ipv6].map(|is| all.iter().find(|addr| is(addr)));
+    let chosen = match (v4, v6) {
+        (Some(v4), Some(v6)) if is_closed(v4) && !is_closed(v6) => Some(v6),
+        (v4, v6) => v4.or(v6),
+    };
+    chosen.copied().ok_or_else(|| unresolved(None))
+}
+
+/// Whether nobody listens at an address, or no way leads there.
+fn is_closed(addr: &SocketAddr) -> bool {
+    use std::io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
+    let refused = TcpStream::connect_timeout(addr, TRIED_FOR).err().map(|error| error.kind());
+    refused.is_some_and(|kind| [ConnectionRefused, HostUnreachable, NetworkUnreachable].contains(&kind))
 }
 
 fn asked_by(method: &str) -> Result<Asked, TargetError> {

@@ -3,7 +3,10 @@
 
 mod scripted;
 
-use dyno_load::{BlockReport, BlockSpec, Errors, Expect, OpenError, Session, SessionPlan};
+use dyno_load::run::{LoadPlan, LoadReport, load};
+use dyno_load::{BlockReport, BlockSpec, Errors, Expect, OpenError, Placement, Session, SessionPlan};
+use std::sync::atomic::AtomicBool;
+
 use scripted::{HELLO, Peer, Server, short, wait_until, within_deadline};
 
 const MS: u64 = 1_000_000;
@@ -43,6 +46,33 @@ fn only(class: impl Fn(&mut Errors)) -> Errors {
     let mut errors = Errors::default();
     class(&mut errors);
     errors
+}
+
+const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
+
+/// What a run of a fifth of a second comes to, of a server that answers by the number of the request.
+fn loaded(connections: usize, answer: fn(u64) -> &'static [u8]) -> Result<LoadReport, OpenError> {
+    let server = Server::start(move |peer| {
+        while peer.request() {
+            peer.answer(answer(peer.requests()));
+        }
+    });
+    let plan = LoadPlan::new(server.plan(connections), Placement::Unpinned(2), 200 * MS);
+    within_deadline(move || load(&plan, &AtomicBool::new(false), &mut |_| {}, &mut |_| {}))
+}
+
+/// One answer in three is not right, the very first one among them. Planted fault: the first of them ends the opening, and nobody is told
+/// of the other two.
+#[test]
+fn a_server_that_errs_now_and_then_is_loaded_and_its_errors_are_counted() {
+    let report = loaded(16, |number| if number % 3 == 1 { BUSY } else { HELLO }).unwrap().block;
+    assert!(report.errors.status > 0 && report.replies > report.errors.status, "{report:?}");
+    assert!(report.first_wrong.unwrap().got.contains("503"));
+    // One that never answers rightly says what is wrong before anything is measured.
+    for connections in [2, 16] {
+        let refused = loaded(connections, |_| BUSY).unwrap_err();
+        assert!(matches!(refused, OpenError::WrongAnswer { .. }), "{refused}");
+    }
 }
 
 #[test]

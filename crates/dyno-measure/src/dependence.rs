@@ -7,10 +7,12 @@
 //! `dyno judge` asks it of two files; a climb's blocks are interleaved and need it not.
 
 use crate::apart::Known;
+use crate::drift::Drift;
 use crate::estimate::{Estimate, PAIRS_MIN, calibrated, influences, mean};
 use crate::judge::Verdict;
 use crate::movement::Movement;
 use crate::normal::normal_quantile;
+use crate::stats::{MAD_SIGMA, median};
 use crate::stretches::Stretches;
 use crate::student::student;
 
@@ -63,6 +65,8 @@ pub struct Told {
     pub by_movement: bool,
     /// Why nothing can be told, where a list changes its level by itself by as much as both differ.
     pub stretches: Option<Stretches>,
+    /// What both lists of pairs drift by, where that may be what they differ by. Where B begins about where A ended nothing can be told.
+    pub drift: Option<Drift>,
 }
 
 impl Told {
@@ -87,11 +91,28 @@ impl Told {
         }
         // Where an interval knows how neighbours resemble each other, near ones stray together. They do not leap.
         let asked = lists.iter().filter(|(centre, places)| !centre.is_weighed || leaps(places));
-        let marked = asked.map(|(_, places)| places.iter().map(|place| *place > 0.5).collect());
+        let marked = asked.map(|(_, places)| at_the_others(places));
         match Stretches::of(marked.collect()) {
             Some(stretches) => Self { tells: false, stretches: Some(stretches), ..self },
             None => self,
         }
+    }
+
+    /// The same, which is taken back where B goes on as A ended: asked for where something is told.
+    pub(crate) fn unless_joined(self, lists: [&[f64]; 2]) -> Self {
+        if self.verdict() == Verdict::NoDifference {
+            return self;
+        }
+        let drift = Drift::of(lists, self.estimate.log_ratio);
+        let is_joined = drift.is_some_and(|drift| drift.is_joined);
+        Self { tells: self.tells && !is_joined, by_movement: self.by_movement && !is_joined, drift, ..self }
+    }
+
+    /// The same of numbers that were rounded by so much (log): of those that are all alike no more is known.
+    #[must_use]
+    pub fn rounded(self, by: f64) -> Self {
+        let half_width = self.estimate.half_width.max(if self.by_movement { by } else { 0.0 });
+        Self { estimate: Estimate { half_width, ..self.estimate }, ..self }
     }
 
     /// The same, read from how far the lists are apart, where their own numbers tell nothing of how sure a mean is.
@@ -127,7 +148,8 @@ pub fn series_paired(a: &[f64], b: &[f64], alpha: f64) -> Option<Told> {
         return None;
     }
     // A quotient of numbers far apart is none any more; their logarithms are.
-    let ratios: Vec<f64> = logs(b).iter().zip(logs(a)).map(|(b, a)| b - a).collect();
+    let (a_logs, b_logs) = (logs(a), logs(b));
+    let ratios: Vec<f64> = b_logs.iter().zip(&a_logs).map(|(b, a)| b - a).collect();
     let centre = Centre::of(&ratios);
     let (error, freedom) = centre.freedom.map_or(centre.independent, |freedom| (centre.error, freedom));
     let half_width = student(normal_quantile(1.0 - alpha / 2.0), freedom) * error;
@@ -137,10 +159,12 @@ pub fn series_paired(a: &[f64], b: &[f64], alpha: f64) -> Option<Told> {
         tells: centre.freedom.is_some(),
         by_movement: false,
         stretches: None,
+        drift: None,
     };
     let places = ratios.iter().map(|ratio| 1.0 - ratio / centre.value).collect();
     let told = told.unless_two_levels(&[(&centre, places)]);
-    Some(told.or_by(Movement::of(&[&ratios], a.len() + b.len(), alpha)))
+    let told = told.or_by(Movement::of(&[&ratios], a.len() + b.len(), alpha));
+    Some(told.unless_joined([&a_logs, &b_logs]))
 }
 
 /// One look at two lists in no common order (Yuen and Welch). `None` when one is too short.
@@ -169,6 +193,7 @@ pub fn series_unpaired(a: &[f64], b: &[f64], alpha: f64) -> Option<Told> {
         tells,
         by_movement: false,
         stretches: None,
+        drift: None,
     };
     let places = |list: &[f64], own: &Centre, other: &Centre| {
         list.iter().map(|value| (value - own.value) / (other.value - own.value)).collect()
@@ -176,6 +201,19 @@ pub fn series_unpaired(a: &[f64], b: &[f64], alpha: f64) -> Option<Told> {
     let told = told
         .unless_two_levels(&[(&a_is, places(&a_logs, &a_is, &b_is)), (&b_is, places(&b_logs, &b_is, &a_is))]);
     Some(told.or_by(Movement::of(&[&a_logs, &b_logs], a.len() + b.len(), alpha)))
+}
+
+/// Numbers this near to the other's level lie at it, whatever their own noise is.
+const THERE: f64 = 0.25;
+/// Deviations of a list's own noise that numbers at a level stray by.
+const STRAYS: f64 = 3.0;
+
+/// Which numbers lie at the other's level (1) rather than at their own (0), as far as their noise tells. What lies beyond both, or on the
+/// way, as the first runs of a cold program do, is at neither.
+fn at_the_others(places: &[f64]) -> Vec<bool> {
+    let own = places.iter().filter(|place| **place <= 0.5).map(|place| place.abs());
+    let near = THERE.max(STRAYS * MAD_SIGMA * median(own));
+    places.iter().map(|place| *place > 0.5 && (place - 1.0).abs() <= near).collect()
 }
 
 /// Whether a list has two levels, its own (0) and the other one's (1), rather than all between and around: most numbers lie at
@@ -292,6 +330,16 @@ impl Series {
         let dependence = Dependence { lag_1: lag, effective: n / each };
         Some(Self { lag, dependence: Some((dependence, waves)), is_sure })
     }
+}
+
+/// How many times the error of a mean of these is what independent ones have, by what they show of their dependence; and that, where
+/// it is more than chance. `None` where they are alike.
+pub(crate) fn times_the_error(values: &[f64]) -> Option<(f64, Option<Dependence>)> {
+    let series = Series::of(values)?;
+    let least = ((1.0 + series.lag) / (1.0 - series.lag)).sqrt();
+    let dependence = series.dependence.map(|(dependence, _)| dependence);
+    let seen = dependence.map_or(1.0, |one| (values.len() as f64 / one.effective).sqrt());
+    Some((least.max(seen), dependence))
 }
 
 /// Squares of a series' cosine waves, the slowest first, each scaled to the variance of independent numbers.

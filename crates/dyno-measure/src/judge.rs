@@ -496,9 +496,21 @@ fn veto(trial: &Trial, guards: Guards) -> Option<Veto> {
             let longer = || {
                 tail(trial, MARGIN_Z).filter(|e| e.log_ratio - e.half_width > log_of_percent(GUARD_PERCENT))
             };
-            beyond.or_else(|| longer().map(|e| Veto::Tail { percent: e.percent() }))
+            let longer = || longer().map(|e| Veto::Tail { percent: e.percent() });
+            beyond.or_else(longer).or_else(|| stalls(trial))
         }
     }
+}
+
+/// Requests that surely take more wall time than the guard allows, by totals: a setting that saves CPU and stalls all connections now
+/// and then, in a closed loop, has too few slow answers for a 99th percentile.
+fn stalls(trial: &Trial) -> Option<Veto> {
+    if trial.metric != Metric::CpuPerRequest || trial.pairs.len() < LAST_LOOK_MIN {
+        return None;
+    }
+    let slower = ratio_of_totals(Metric::SecondsPerRequest, &trial.pairs, MARGIN_Z, 0);
+    (slower.log_ratio - slower.half_width > log_of_percent(GUARD_PERCENT))
+        .then(|| Veto::Rate { percent: slower.percent() })
 }
 
 /// Memory whose interval over servers lies above a plan's limit.

@@ -7,6 +7,7 @@
 pub mod apart;
 pub mod between;
 pub mod dependence;
+pub mod drift;
 pub mod estimate;
 pub mod hist;
 pub mod judge;

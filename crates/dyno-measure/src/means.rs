@@ -119,17 +119,16 @@ impl Beyond {
         let by_most = sizes.quantile(MIDDLE).unwrap_or_default() / MIDDLE_SIGMAS;
         let sigma = by_median.max(by_most);
         let beyond = |sigmas: f64| {
-            let limit = sigmas * sigma;
+            // Where most are alike, whatever is not lies beyond; rounding of logarithms is far below.
+            let limit = (sigmas * sigma).max(ALIKE);
             let count = |is: &dyn Fn(f64) -> bool| differences.iter().filter(|one| is(**one)).count();
             [count(&|one| one > limit), count(&|one| one < -limit)]
         };
-        let of = differences.len();
-        match sigma > 0.0 {
-            true => Self { outliers: beyond(OUTLIER_SIGMAS), far: beyond(BURST_ROBUST_SIGMAS), of },
-            false => Self { outliers: [0; 2], far: [0; 2], of },
-        }
+        Self { outliers: beyond(OUTLIER_SIGMAS), far: beyond(BURST_ROBUST_SIGMAS), of: differences.len() }
     }
 }
+
+const ALIKE: f64 = 1e-9;
 
 /// Chance of outliers that lean to one side as much as that, under noise that both sides have: six of six are less. Who is taken
 /// for one by chance is told both answers.

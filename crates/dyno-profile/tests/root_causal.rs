@@ -641,7 +641,7 @@ fn profiler_of(running: &Target) -> Child {
 }
 
 /// How many profilers are killed. What leaves something behind in one kill of seven is missed by twenty in one run of
-/// twenty (0.857^20 = 0.046), by two hundred never; those take four minutes: `DYNO_KILLS=200`. A pause that stays may be taken
+/// twenty (0.857^20 = 0.046), by two hundred never; those take ten minutes and more: `DYNO_KILLS=200`. A pause that stays may be taken
 /// for somebody's who is in the way once: in one kill of seven it is missed by one run of five (0.046 + 20/7 · 0.857^19 = 0.20),
 /// in a quarter of them by one of forty, in 9 of 20 by one of nine thousand.
 fn kills() -> usize {

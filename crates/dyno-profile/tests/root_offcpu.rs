@@ -119,6 +119,25 @@ fn a_sleeper_sleeps() {
     assert_eq!(profile.wakers[stack.waker.unwrap() as usize].name, "[interrupt]");
 }
 
+/// Planted fault: only threads that sleep are told of, and of this one there is nothing.
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
+fn a_program_that_is_stopped_waits_and_that_is_said() {
+    let stopped = Waiting::start("nap");
+    let pid = stopped.0.pid();
+    dyno_sys::signal::kill(pid, dyno_sys::signal::Signal::Stop).unwrap();
+    common::wait_for("it is stopped", || dyno_sys::proc::state(pid).is_ok_and(|state| state == 'T'));
+    let profile = stopped.watch();
+    dyno_sys::signal::kill(pid, dyno_sys::signal::Signal::Cont).unwrap();
+    let waited: u64 = profile.thread_times.iter().map(|times| times.waiting_ns).sum();
+    assert!(waited as f64 > 1.4 * SECOND, "{waited} ns");
+    assert!(
+        profile.warnings.iter().any(|warning| warning.contains("stopped when the watch began")),
+        "{:?}",
+        profile.warnings
+    );
+}
+
 #[test]
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
 fn a_waiter_at_a_mutex_waits_for_its_holder() {

@@ -6,7 +6,7 @@ mod common;
 mod schema;
 
 use common::watching::may_watch;
-use common::{Ended, Folder, dyno, run};
+use common::{Ended, Folder, dyno, run, run_with_input};
 use dyno_record::profile::Profile;
 use dyno_sys::proc;
 use dyno_sys::signal::{self, Signal};
@@ -51,6 +51,51 @@ fn a_process_is_watched_and_its_record_written() {
     let profile = read(&folder, "p.json");
     assert!(profile.sampling.samples > 50 && profile.requests.unwrap().count == 100);
     assert_eq!(profile.command[1], "profile");
+}
+
+/// Planted fault: a command reads /dev/null.
+#[test]
+fn a_command_reads_what_comes_in() {
+    if !may_watch() {
+        return;
+    }
+    let folder = Folder::new("profile-input");
+    let [record, copy] = ["p.folded", "copy"].map(|name| folder.path(name).to_str().unwrap().to_owned());
+    let command = format!("cat > {copy}; i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; exit 3");
+    let words = ["profile", "--format", "folded", "-o", &record, "--", "sh", "-c", &command];
+    let ended = run_with_input(words, "what is worked on\n");
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert_eq!(std::fs::read_to_string(copy).unwrap(), "what is worked on\n");
+    assert!(ended.err.contains("the command ended with exit status 3"), "{}", ended.err);
+}
+
+/// As htop tells threads. Planted fault: the number is taken for a process's.
+#[test]
+fn a_threads_number_stands_for_its_process() {
+    if !may_watch() {
+        return;
+    }
+    let folder = Folder::new("profile-thread");
+    let place = folder.path("p.json");
+    // Of this very process: a thread that counts until it is told.
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (tell, told) = std::sync::mpsc::channel();
+        let over = &over;
+        scope.spawn(move || {
+            tell.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let tid = told.recv().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+        let ended = run(["profile", "--for", "500ms", "-o", place.to_str().unwrap(), "-p", &tid]);
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        let of = format!("{tid} is a thread of process {}", std::process::id());
+        assert!(ended.err.contains(&of), "{}", ended.err);
+        assert!(ended.out.contains(&format!("({})", std::process::id())), "{}", ended.out);
+    });
 }
 
 #[test]

@@ -106,6 +106,13 @@ impl<A: Vitals> Bench<A> {
         }
     }
 
+    /// From here on another trial counts its pairs, from zero.
+    pub(crate) fn count_anew(&mut self) {
+        if let Self::Live(live) = self {
+            live.renewed_at = 0;
+        }
+    }
+
     /// The number that the first of the live servers has among all that this comparison has started.
     pub(crate) fn first_instance(&self) -> u32 {
         match self {

@@ -90,7 +90,15 @@ impl<M: Meter> Climber<'_, M> {
     /// A setting with this rung's dials where the climb found them, and those of every rung that needs it.
     pub(crate) fn turned_back(&self, with: &Setting, one: &Kept, all: &[Kept]) -> Setting {
         assert!(!one.turned.is_empty(), "a kept rung has turned something");
-        let later = all.iter().filter(|other| other.rung != one.rung && self.depends(other, one));
+        // Who needs one of those that fall falls too.
+        let mut fallen = vec![one];
+        while let Some(next) = all.iter().find(|other| {
+            fallen.iter().all(|known| known.rung != other.rung)
+                && fallen.iter().any(|known| self.depends(other, known))
+        }) {
+            fallen.push(next);
+        }
+        let later = all.iter().filter(|other| fallen[1..].iter().any(|known| known.rung == other.rung));
         let mut dependent: Vec<Turned> = later.flat_map(|other| &other.turned).map(Turned::back).collect();
         dependent.reverse();
         let own: Vec<Turned> = one.turned.iter().rev().map(Turned::back).collect();
@@ -200,6 +208,19 @@ mod tests {
             assert_eq!(back(&kept[3]), "a=on b=on c=on");
             let depends = |other: usize| climber.depends(&kept[other], &kept[0]);
             assert_eq!([1, 2, 3].map(depends), [true, false, true]);
+        });
+    }
+
+    /// `c` needs `b`, which needs `a`. Planted fault: who needs the rung itself falls with it, and nobody else.
+    #[test]
+    fn who_needs_one_that_falls_falls_too() {
+        let mut plan = plan(&["c=on", "a=on", "b=on"]);
+        (plan.rungs[0].needs, plan.rungs[2].needs) = (needs("b=on"), needs("a=on"));
+        on_a_climb(&plan, &options(), |climber| {
+            let kept = [1, 2, 0].map(|at| keep(climber, at));
+            let back = |one: &Kept| climber.turned_back(&climber.standing, one, &kept).words().join(" ");
+            assert_eq!(back(&kept[0]), "a=off b=off c=off");
+            assert_eq!(back(&kept[1]), "a=on b=off c=off");
         });
     }
 

@@ -78,6 +78,7 @@ impl<M: Meter> Climber<'_, M> {
                 let look_ns = self.meter.now_ns() + self.pace.of_long_pairs(bursty.first);
                 let Until { share_ns, most_ns } = asked.until;
                 let asked = Asked { until: Until::at(share_ns.max(look_ns.min(most_ns))), ..*asked };
+                bench.count_anew();
                 self.pairs(bench, &comparison.by(Schedule::LongPairs, bursty), &asked)
             }
             _ => tried,

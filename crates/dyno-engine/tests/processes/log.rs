@@ -6,6 +6,7 @@ use crate::served::{Served, figure, temporary};
 use dyno_sys::Pid;
 use dyno_sys::signal::{self, Signal};
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -146,15 +147,20 @@ pub(crate) fn lines_that_a_stalled_reader_leaves_are_counted() {
     let mut client = Client::connect(served.addr());
     (0..REQUESTS).for_each(|number| ask(&mut client, number));
     drop(client);
+    all_are_written_or_counted(&mut served, REQUESTS, &mut reader);
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// Of so many lines, the pipe that nobody has read yet holds some, and the server's report counts the others.
+fn all_are_written_or_counted(served: &mut Served, requests: usize, reader: &mut File) {
     let (status, report) = served.stop();
     assert!(status.success(), "{status}");
-    let lost: usize = figure(&report, "log_drops") as usize;
-    assert!(lost > 0, "the pipe holds less than {REQUESTS} lines: {report}");
-    let mut text = vec![0; REQUESTS * 200];
+    let lost = figure(&report, "log_drops") as usize;
+    assert!(lost > 0, "the pipe holds less than {requests} lines: {report}");
+    let mut text = vec![0; requests * 200];
     let length = reader.read(&mut text).unwrap();
-    std::fs::remove_file(&path).unwrap();
     let lines = numbers_in(std::str::from_utf8(&text[..length]).unwrap()).len();
-    assert_eq!(lines + lost, REQUESTS, "{report}");
+    assert_eq!(lines + lost, requests, "{report}");
 }
 
 /// The server goes on under another supervisor, and its report holds what the dead one's writer could not write. Planted fault:
@@ -174,15 +180,8 @@ pub(crate) fn lines_that_a_stalled_reader_leaves_are_counted_though_the_supervis
     assert_eq!(served.line(), format!("supervisor died {supervisor} killed by SIGKILL"));
     served.hear_pids();
     wait_for("the writer to end", || !crate::served::is_alive(writer) || crate::served::is_zombie(writer));
-    let (status, report) = served.stop();
-    assert!(status.success(), "{status}");
-    let lost = figure(&report, "log_drops") as usize;
-    assert!(lost > 0, "the pipe holds less than {REQUESTS} lines: {report}");
-    let mut text = vec![0; REQUESTS * 200];
-    let length = reader.read(&mut text).unwrap();
+    all_are_written_or_counted(&mut served, REQUESTS, &mut reader);
     std::fs::remove_file(&path).unwrap();
-    let lines = numbers_in(std::str::from_utf8(&text[..length]).unwrap()).len();
-    assert_eq!(lines + lost, REQUESTS, "{report}");
 }
 
 /// Planted fault: the writer is patient until its supervisor kills it, which a dead one never does.

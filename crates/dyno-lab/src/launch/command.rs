@@ -7,20 +7,22 @@ use dyno_sys::keeper::{KeeperError, Launch};
 
 use crate::failure::{Failure, chain};
 
-/// A command that is to be watched: what it prints goes to standard error.
+/// A command that is to be watched: it reads this program's standard input, and what it prints goes to standard error.
 ///
 /// # Errors
-/// When standard error cannot be handed on.
+/// When these cannot be handed on.
 pub fn order(command: &[OsString]) -> Result<Launch, Failure> {
     let output = std::io::stderr().as_fd().try_clone_to_owned();
     let output = output.map_err(|error| Failure::error("cannot hand on standard error").because(&error))?;
+    let input = std::io::stdin().as_fd().try_clone_to_owned();
+    let input = input.map_err(|error| Failure::error("cannot hand on standard input").because(&error))?;
     Ok(Launch {
         argv: command.to_vec(),
         env: Vec::new(),
         cwd: None,
         cpus: None,
         output,
-        inherit: Vec::new(),
+        inherit: vec![(input, 0)],
         user: None,
     })
 }

@@ -1,22 +1,31 @@
 //! The server's CPU over a run: the clocks of a process, its threads and its children, read at both edges.
 //!
-//! The total comes from the scheduler's own clock (schedstat), exact to the last switch. The split into user and system
-//! is sampled by the kernel's tick, so it is a share of the total and wants a run of seconds.
+//! The total comes from the scheduler's own clocks: those of living threads (schedstat), exact to the last switch, or of the process
+//! with its ended threads, whichever says more; children that ended are in what their parents were told of them. The split
+//! into user and system is sampled by the kernel's tick, so it is a share of the total and wants a run of seconds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_load::Edge;
-use dyno_sys::{Pid, Tid, proc};
+use dyno_sys::{Pid, Tid, clock, proc};
 
 use crate::failure::Failure;
 
 /// Clocks of one process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Reading {
+    /// Of its living threads.
     run_ns: u64,
+    /// Of all that it ever had.
+    process_ns: u64,
     ticks: (u64, u64),
+    /// Of children that ended and were waited for, and of theirs.
+    children_ticks: (u64, u64),
     tasks: BTreeSet<Tid>,
 }
+
+/// What the kernel counts children's time in: 1/100 s.
+const TICK_NS: u64 = 10_000_000;
 
 type Readings = BTreeMap<Pid, Reading>;
 
@@ -73,43 +82,62 @@ impl ServerClock {
 }
 
 fn reading(pid: Pid) -> Option<Reading> {
-    let tasks = proc::tasks(pid).into_iter().collect();
-    Some(Reading { run_ns: proc::run_ns(pid).ok()?, ticks: proc::user_system_ticks(pid).ok()?, tasks })
+    let stat = proc::stat(pid).ok()?;
+    Some(Reading {
+        run_ns: proc::run_ns(pid).ok()?,
+        process_ns: clock::process_cpu_ns(pid).unwrap_or(0),
+        ticks: (stat.user_ticks, stat.system_ticks),
+        children_ticks: stat.children_ticks,
+        tasks: proc::tasks(pid).into_iter().collect(),
+    })
 }
 
 fn cost(before: &Readings, after: &Readings, wall_ns: u64, replies: u64) -> ServerCost {
     let (mut total_ns, mut user, mut system) = (0, 0, 0);
+    let (mut children_user, mut children_system) = (0, 0);
     let mut most: (u64, Option<f64>) = (0, None);
     let nothing = Reading::default();
     for (pid, now) in after {
         // A process that was born meanwhile began at nothing.
         let then = before.get(pid).unwrap_or(&nothing);
-        let ran_ns = now.run_ns.saturating_sub(then.run_ns);
+        let ran_ns =
+            now.run_ns.saturating_sub(then.run_ns).max(now.process_ns.saturating_sub(then.process_ns));
         total_ns += ran_ns;
         user += now.ticks.0.saturating_sub(then.ticks.0);
         system += now.ticks.1.saturating_sub(then.ticks.1);
+        children_user += now.children_ticks.0.saturating_sub(then.children_ticks.0);
+        children_system += now.children_ticks.1.saturating_sub(then.children_ticks.1);
         if ran_ns > most.0 {
             let alone = now.tasks.len() == 1 && wall_ns > 0;
             most = (ran_ns, alone.then(|| (ran_ns as f64 / wall_ns as f64).min(1.0)));
         }
     }
+    // Parents are told of a child's whole life, of which a part was before.
+    let gone = before.iter().filter(|(pid, _)| !after.contains_key(pid)).map(|(_, then)| then);
+    let [gone_user, gone_system] = gone.clone().fold([0, 0], |[user, system], then| {
+        let (own, children) = (then.ticks, then.children_ticks);
+        [user + own.0 + children.0, system + own.1 + children.1]
+    });
+    let told = children_user + children_system;
+    let before_ticks = gone_user + gone_system;
+    // What ended and told nobody of the tree: its parent is another one, or did not ask.
+    let untold = gone.count();
+    let untold = if told < before_ticks { untold } else { 0 };
+    total_ns += told.saturating_sub(before_ticks) * TICK_NS;
+    user += children_user.saturating_sub(gone_user);
+    system += children_system.saturating_sub(gone_system);
     ServerCost {
         total_us: (replies > 0).then(|| total_ns as f64 / 1e3 / replies as f64),
         user_share: (user + system > 0).then(|| user as f64 / (user + system) as f64),
         busiest: most.1,
-        warning: ended(before, after),
+        warning: (untold > 0).then(|| ended(untold)),
     }
 }
 
-/// The clock of a thread that ended went with it.
-fn ended(before: &Readings, after: &Readings) -> Option<String> {
-    let of = |readings: &Readings| -> BTreeSet<Tid> {
-        readings.values().flat_map(|reading| reading.tasks.iter().copied()).collect()
-    };
-    let gone = of(before).difference(&of(after)).count();
-    let noun = if gone == 1 { "thread" } else { "threads" };
-    (gone > 0)
-        .then(|| format!("{gone} {noun} of the server ended meanwhile: what they burnt is not in its CPU"))
+/// The clock of a process that ended went with it.
+fn ended(gone: usize) -> String {
+    let noun = if gone == 1 { "process" } else { "processes" };
+    format!("{gone} {noun} of the server ended meanwhile: what they burnt is not in its CPU")
 }
 
 #[cfg(test)]
@@ -118,7 +146,8 @@ mod tests {
     use super::*;
 
     fn process(run_ns: u64, ticks: (u64, u64), tasks: &[Tid]) -> Reading {
-        Reading { run_ns, ticks, tasks: tasks.iter().copied().collect() }
+        let tasks = tasks.iter().copied().collect();
+        Reading { run_ns, process_ns: run_ns, ticks, children_ticks: (0, 0), tasks }
     }
 
     #[test]
@@ -132,13 +161,30 @@ mod tests {
         assert_eq!(cost.warning, None);
     }
 
+    /// A thread for each request: none of them is alive at either edge. Planted fault: living threads alone are asked.
     #[test]
-    fn a_thread_that_ended_is_a_warning_and_makes_no_negative_time() {
+    fn threads_that_came_and_went_are_in_it() {
         let before = Readings::from([(1, process(9_000, (0, 0), &[1, 5]))]);
-        let after = Readings::from([(1, process(4_000, (0, 0), &[1]))]);
-        let cost = cost(&before, &after, 1_000, 1);
-        assert_eq!((cost.total_us, cost.user_share), (Some(0.0), None));
-        assert!(cost.warning.unwrap().starts_with("1 thread of the server ended"));
+        let now = Reading { process_ns: 59_000, ..process(4_000, (0, 0), &[1]) };
+        let cost = cost(&before, &Readings::from([(1, now)]), 1_000, 5);
+        assert_eq!((cost.total_us, cost.user_share, cost.warning), (Some(10.0), None, None));
+    }
+
+    /// A process for each request, and one of those that were there before. Planted faults: nobody asks what parents were told of them,
+    /// or what the one burnt before is in it.
+    #[test]
+    fn children_that_ended_are_in_it_as_far_as_somebody_was_told() {
+        let before =
+            Readings::from([(1, process(1_000, (0, 0), &[1])), (2, process(30_000_000, (2, 1), &[2]))]);
+        let with = |children_ticks| {
+            Readings::from([(1, Reading { children_ticks, ..process(1_000, (0, 0), &[1]) })])
+        };
+        let told = cost(&before, &with((5, 3)), 1_000, 5);
+        // Eight ticks less three, of which three were user's.
+        assert_eq!((told.total_us, told.user_share, told.warning), (Some(10_000.0), Some(0.6), None));
+        let untold = cost(&before, &with((0, 0)), 1_000, 5);
+        assert_eq!(untold.total_us, Some(0.0));
+        assert!(untold.warning.unwrap().starts_with("1 process of the server ended"));
     }
 
     #[test]

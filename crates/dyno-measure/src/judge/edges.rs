@@ -400,3 +400,22 @@ fn a_gain_that_others_pay_for_is_refused() {
     let seconds = Trial { metric: Metric::SecondsPerRequest, ..beside(-10.0, [0, 0], [0, 700]) };
     assert_eq!(cut_short(&seconds, &Rule::QUICK, 1).and_then(|judged| judged.veto), None, "another measure");
 }
+
+/// One block of B in five is held up for 300 ms. In a closed loop few requests are slow by that, and all wait. Planted fault: nothing but
+/// CPU and the 99th percentile is asked.
+#[test]
+fn what_saves_cpu_and_stalls_everybody_is_refused() {
+    let veto = |held_ns: u64, metric: Metric| {
+        let mut trial = Trial { metric, ..beside(-10.0, [0, 0], [0, 0]) };
+        trial.pairs.iter_mut().step_by(5).for_each(|pair| pair.b.wall_ns += held_ns);
+        veto(&trial, Guards::Margins { memory_max_bytes: None })
+    };
+    let Some(refused @ Veto::Rate { percent }) = veto(300_000_000, Metric::CpuPerRequest) else {
+        panic!("it stalls")
+    };
+    assert!((percent - 240.0).abs() < 1.0, "{refused:?}: 60 ms more for each 25");
+    assert_eq!(refused.to_string(), "a request takes 240 % longer");
+    // 4 % longer is within the guard; what is judged by its time needs none.
+    assert_eq!(veto(5_000_000, Metric::CpuPerRequest), None);
+    assert_eq!(veto(300_000_000, Metric::SecondsPerRequest), None);
+}

@@ -34,6 +34,11 @@ pub enum Veto {
         /// By this much, in percent.
         percent: f64,
     },
+    /// A request takes more wall time.
+    Rate {
+        /// By this much, in percent.
+        percent: f64,
+    },
     /// Resident memory grew.
     Memory {
         /// By this much, in percent.
@@ -59,6 +64,7 @@ impl std::fmt::Display for Veto {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Tail { percent } => write!(f, "p99 grew by {percent:.0} %"),
+            Self::Rate { percent } => write!(f, "a request takes {percent:.0} % longer"),
             Self::Memory { percent } => write!(f, "memory grew by {percent:.0} %"),
             Self::Elsewhere { others_ns, saved_ns } => write!(
                 f,

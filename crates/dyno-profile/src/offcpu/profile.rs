@@ -278,6 +278,13 @@ fn warnings(seen: &Seen, has_kernel_names: bool, notes: &[String]) -> Vec<String
                    classified by their system calls alone";
         warnings.push(why.to_owned());
     }
+    if seen.stopped > 0 {
+        let (many, who) = (seen.stopped, if seen.stopped == 1 { "thread was" } else { "threads were" });
+        warnings.push(format!(
+            "{many} {who} stopped when the watch began, by a signal (SIGSTOP, Ctrl-Z, a job in the background that asked the terminal) or by a \
+             debugger: such waits are nothing of the program's"
+        ));
+    }
     if lost_waits > 0 {
         warnings.push(format!(
             "{lost_waits} waits found no room in the table: their time is in the threads' sums only"

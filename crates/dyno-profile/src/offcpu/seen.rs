@@ -91,6 +91,8 @@ pub(super) struct Seen {
     pub(super) counts: Counts,
     pub(super) objects: Objects,
     pub(super) faults: HashMap<Pid, Mappings>,
+    /// Threads that were stopped when the watch began.
+    pub(super) stopped: usize,
 }
 
 /// Threads by number, each once: one that ended and one that lives may share it.

@@ -61,6 +61,8 @@ pub(super) struct Watch {
     ended: Vec<(Thread, String)>,
     processes: BTreeSet<Pid>,
     objects: Objects,
+    /// Threads that were stopped when the watch began.
+    stopped: usize,
 }
 
 impl Watch {
@@ -100,6 +102,7 @@ impl Watch {
             ended: Vec::new(),
             processes: BTreeSet::new(),
             objects: Objects::new(),
+            stopped: 0,
         }
     }
 
@@ -132,7 +135,11 @@ impl Watch {
         let threads =
             self.processes.iter().flat_map(|&pid| proc::tasks(pid).into_iter().map(move |tid| (pid, tid)));
         for (pid, tid) in threads.collect::<Vec<_>>() {
-            if !matches!(state(pid, tid), Some('S' | 'D')) {
+            let state = state(pid, tid);
+            // Stopped by a signal, or by who traces it.
+            let is_stopped = matches!(state, Some('T' | 't'));
+            self.stopped += usize::from(is_stopped);
+            if !is_stopped && !matches!(state, Some('S' | 'D')) {
                 self.unseeded.push((pid, tid));
                 continue;
             }
@@ -277,6 +284,7 @@ impl Watch {
             counts,
             objects,
             faults,
+            stopped: self.stopped,
         })
     }
 

@@ -22,9 +22,9 @@ pub struct Launch {
     pub cwd: Option<PathBuf>,
     /// Where it may run, with all its threads and children; everywhere dyno may when `None`.
     pub cpus: Option<CpuSet>,
-    /// Standard output and error. Standard input is /dev/null.
+    /// Standard output and error. Standard input is /dev/null, unless it is handed on as descriptor 0.
     pub output: OwnedFd,
-    /// Further descriptors and the numbers (3 to 63, each once) that the program finds them under.
+    /// Further descriptors and the numbers (0, or 3 to 63, each once) that the program finds them under.
     pub inherit: Vec<(OwnedFd, i32)>,
     /// The user and group to run as, without further groups; dyno's own when `None`.
     pub user: Option<(u32, u32)>,
@@ -52,7 +52,8 @@ fn fault(order: &Order) -> Option<String> {
     let bad_name = |(name, value): &(Vec<u8>, Vec<u8>)| {
         name.is_empty() || name.contains(&b'=') || has_zero(name) || has_zero(value)
     };
-    let outside = order.targets.iter().find(|target| !(3..=setup::TARGET_MAX).contains(target));
+    let outside =
+        order.targets.iter().find(|target| **target != 0 && !(3..=setup::TARGET_MAX).contains(*target));
     let each_once = order.targets.iter().collect::<BTreeSet<_>>().len() == order.targets.len();
     if order.argv.first().is_none_or(Vec::is_empty) {
         return Some("no program is named".to_owned());
@@ -67,7 +68,7 @@ fn fault(order: &Order) -> Option<String> {
         return Some(format!("at most {INHERIT_MAX} descriptors can be inherited, each number once"));
     }
     outside.map(|target| {
-        format!("descriptor {target} cannot be inherited: numbers go from 3 to {}", setup::TARGET_MAX)
+        format!("descriptor {target} cannot be inherited: numbers are 0, and 3 to {}", setup::TARGET_MAX)
     })
 }
 
@@ -90,6 +91,7 @@ mod tests {
             Order { cwd: Some(b"a\0b".to_vec()), ..plain() },
             Order { env: variable(b""), ..plain() },
             Order { env: variable(b"A=B"), ..plain() },
+            Order { targets: vec![1], ..plain() },
             Order { targets: vec![2], ..plain() },
             Order { targets: vec![64], ..plain() },
             Order { targets: vec![5, 5], ..plain() },
@@ -98,5 +100,6 @@ mod tests {
             assert!(fault(&order).is_some(), "{order:?}");
         }
         assert_eq!(fault(&Order { targets: (3..=63).collect(), env: variable(b"A"), ..plain() }), None);
+        assert_eq!(fault(&Order { targets: vec![0], ..plain() }), None);
     }
 }

@@ -77,7 +77,7 @@ fn prepare(order: &Order) -> Result<Program, Failed> {
     Program::new(order).ok_or((Step::Words, libc::EINVAL))
 }
 
-/// Leaves open: 0 from /dev/null, 1 and 2 to the output, the targets, and the two pipes out of the targets' way.
+/// Leaves open: 0 from /dev/null unless it is a target, 1 and 2 to the output, the targets, and the two pipes out of the targets' way.
 fn arrange(given: &Given, targets: &[i32]) -> std::io::Result<(OwnedFd, OwnedFd)> {
     let (go, notes) = (move_up(&given.go)?, move_up(&given.notes)?);
     let output = move_up(&given.output)?;

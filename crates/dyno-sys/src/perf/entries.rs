@@ -67,13 +67,15 @@ pub fn urgently<T>(work: impl FnOnce() -> T) -> T {
     answer
 }
 
-/// The thread of a process that has run longest, and by what its time must be multiplied to be that of all.
-pub fn busiest(pid: Pid) -> Option<(Tid, f64)> {
-    let ran = |tid: Tid| {
+/// The thread of these processes that has run longest, and by what its time must be multiplied to be that of all: a master that waits
+/// for its workers says nothing of them.
+pub fn busiest(pids: &[Pid]) -> Option<(Tid, f64)> {
+    let ran = |pid: Pid, tid: Tid| {
         let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
         Some((tid, proc::parse_run_ns(&text)?))
     };
-    let all: Vec<(Tid, u64)> = proc::tasks(pid).into_iter().filter_map(ran).collect();
+    let threads = pids.iter().flat_map(|pid| proc::tasks(*pid).into_iter().map(move |tid| (*pid, tid)));
+    let all: Vec<(Tid, u64)> = threads.filter_map(|(pid, tid)| ran(pid, tid)).collect();
     let (tid, most) = all.iter().copied().max_by_key(|(_, ns)| *ns)?;
     let sum: u64 = all.iter().map(|(_, ns)| ns).sum();
     Some((tid, sum as f64 / most.max(1) as f64))
@@ -86,8 +88,21 @@ mod tests {
     #[test]
     fn the_busiest_thread_of_a_process_is_one_of_its_own() {
         let pid = crate::child::this();
-        let (tid, times) = busiest(pid).expect("this process runs");
+        let (tid, times) = busiest(&[pid]).expect("this process runs");
         assert!(proc::tasks(pid).contains(&tid) && times >= 1.0, "{tid} {times}");
-        assert!(busiest(Pid::MAX - 1).is_none());
+        assert!(busiest(&[Pid::MAX - 1]).is_none() && busiest(&[]).is_none());
+    }
+
+    /// A child that has done nothing, and this process, which has. Planted fault: the first one alone is looked at.
+    #[test]
+    fn of_several_processes_it_is_the_one_that_works() {
+        let mut idle = std::process::Command::new("sleep").arg("60").spawn().expect("a program");
+        let (own, child) = (crate::child::this(), idle.id().cast_signed());
+        let begun = crate::clock::thread_cpu_ns();
+        while crate::clock::thread_cpu_ns() - begun < 20_000_000 {}
+        let found = busiest(&[child, own]);
+        let _ = idle.kill();
+        let _ = idle.wait();
+        assert!(found.is_some_and(|(tid, _)| tid != child), "{found:?}");
     }
 }

@@ -15,6 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use dyno_measure::dependence::{Dependence, Told, series_paired, series_unpaired};
+use dyno_measure::drift::Drift;
 use dyno_measure::judge::{Estimate, PAIRS_MIN, Verdict};
 use dyno_measure::means::{Means, means_paired, means_unpaired};
 use dyno_measure::stretches::Stretches;
@@ -112,7 +113,18 @@ fn warnings(judged: &Judged, a: &Numbers, b: &Numbers) -> Vec<String> {
         is_flat.then(|| within::one_start(told, judged.by_movement, [a, b])).flatten()
     };
     let of_runs = is_hyperfine.then_some(IN_SEQUENCE).or_else(one_start).map(str::to_owned);
-    few.into_iter().chain(dependence.map(depends)).chain(means).chain(of_runs).collect()
+    let differ = judged.verdict != Verdict::NoDifference;
+    let in_step = judged.drift.filter(|drift| differ && !drift.is_joined).map(in_step);
+    let in_turns = (differ && judged.starts.is_some() && !is_hyperfine).then(|| STARTS_IN_TURNS.to_owned());
+    let failed = (a.failed > 0 && b.failed > 0).then(|| within::all_failed([a, b]));
+    let of_order = in_step.into_iter().chain(in_turns);
+    few.into_iter()
+        .chain(dependence.map(depends))
+        .chain(means)
+        .chain(of_runs)
+        .chain(of_order)
+        .chain(failed)
+        .collect()
 }
 
 struct Judged {
@@ -133,6 +145,8 @@ struct Judged {
     by_movement: bool,
     /// Where numbers at the other side's level stand together, which is why nothing can be told.
     stretches: Option<Stretches>,
+    /// What both lists drift by, where pairs may not take it away.
+    drift: Option<Drift>,
     /// Starts of A and of B, where these are what is compared.
     starts: Option<[usize; 2]>,
     alpha: f64,
@@ -142,7 +156,11 @@ impl Judged {
     /// Why nothing can be told.
     fn why_not(&self) -> Option<String> {
         match (self.tells, self.estimate.has_spread(), &self.means) {
-            (false, ..) => Some(self.stretches.map_or(ALL_ALIKE.to_owned(), two_levels)),
+            (false, ..) => Some(match (self.stretches, self.drift) {
+                (Some(stretches), _) => two_levels(stretches),
+                (None, Some(drift)) if drift.is_joined => joined(drift),
+                (None, _) => ALL_ALIKE.to_owned(),
+            }),
             (true, false, _) if !self.by_movement => Some(NO_SPREAD.to_owned()),
             (true, _, Some(means)) if self.contradicts => Some(two_answers(means)),
             (true, ..) => None,
@@ -152,7 +170,7 @@ impl Judged {
     /// Typical numbers and means, which may be two answers. Where those tell a difference it stands, unless the means tell the
     /// opposite, or lie on the other side by more than one number; where they tell none and the means do, these are the answer.
     fn of(told: Told, means: Option<Means>, alpha: f64) -> Judged {
-        let Told { estimate, dependence, tells, by_movement, stretches } = told;
+        let Told { estimate, dependence, tells, by_movement, stretches, drift } = told;
         let typical = told.verdict();
         let means = means.filter(|_| tells);
         let by_typical = Judged {
@@ -165,6 +183,7 @@ impl Judged {
             tells,
             by_movement,
             stretches,
+            drift,
             starts: None,
             alpha,
         };
@@ -204,11 +223,13 @@ fn judge(args: &cli::Judge, a: &Numbers, b: &Numbers) -> Result<Judged, Failure>
             return Err(too_few(side));
         }
     }
-    if let Some(failure) = within::too_far_apart(a, b) {
+    if let Some(failure) = within::too_far_apart(a, b).or_else(|| within::one_failed(a, b)) {
         return Err(failure);
     }
+    let rounding = a.rounding() + b.rounding();
     let judged = match within::by_starts(a, b, args.unpaired, args.alpha) {
         Some((told, means)) => {
+            let told = told.rounded(rounding);
             Judged { starts: Some(within::counts(a, b)), ..Judged::of(told, means, args.alpha) }
         }
         None => of_lists(args, a, b)?,
@@ -227,7 +248,7 @@ fn of_lists(args: &cli::Judge, a: &Numbers, b: &Numbers) -> Result<Judged, Failu
         true => series_unpaired(a_values, b_values, alpha),
         false => series_paired(a_values, b_values, alpha),
     };
-    let told = told.ok_or_else(|| unequal(a, b))?;
+    let told = told.ok_or_else(|| unequal(a, b))?.rounded(a.rounding() + b.rounding());
     let means = match args.unpaired {
         true => means_unpaired(a_values, b_values, &told.estimate, alpha),
         false => means_paired(a_values, b_values, &told.estimate, alpha),
@@ -262,8 +283,39 @@ fn depends(dependence: Dependence) -> String {
 const IN_SEQUENCE: &str = "hyperfine measures one thing to its end before the next: what differs between the two \
      moments is in the answer, and in no interval; where a few percent matter take turns (A B B A …, line k beside line k)";
 
+/// What is taken for granted of starts.
+const STARTS_IN_TURNS: &str = "starts are held against each other as those of both sides made in turns (A B B A …): made one side after the other, \
+     what differs between the two moments is in the answer, and in no interval";
+
+/// Which way lists drift, and by how much.
+fn drifts(drift: Drift) -> String {
+    let way = if drift.log > 0.0 { "rise" } else { "fall" };
+    let by = dyno_measure::units::percent_of_log(drift.log.abs());
+    format!("the numbers of both sides {way} by {by:.1} % from beginning to end")
+}
+
+/// Why nothing can be told of lists that were measured one after the other on a machine that drifts.
+fn joined(drift: Drift) -> String {
+    format!(
+        "{}, and B goes on about where A ended: measured one after the other they differ by that alone; measure A and B in turns (A B B A …, \
+         line k beside line k), when the machine has warmed up",
+        drifts(drift)
+    )
+}
+
+/// What pairs take for granted of lists that drift alike.
+fn in_step(drift: Drift) -> String {
+    format!(
+        "{}: that is right only if line k of one was measured beside line k of the other, in turns; else the drift is in the answer",
+        drifts(drift)
+    )
+}
+
 /// How many numbers make the means another thing than typical numbers.
 fn of_how_many(means: &Means) -> String {
+    if means.beyond == [0; 2] {
+        return "some numbers lie far from the typical ones".to_owned();
+    }
     let [up, down] = means.beyond;
     let (many, of) = (up.max(down), means.of);
     let verb = if many == 1 { "lies" } else { "lie" };
@@ -301,7 +353,7 @@ fn two_levels(Stretches { numbers, of, stretches }: Stretches) -> String {
     let together = if stretches == 1 { "together".to_owned() } else { format!("in {stretches} stretches") };
     format!(
         "{numbers} of {of} numbers lie nearer the other side's level, and stand {together}: the level changes by itself by as much as the \
-         sides differ; measure A and B in turns (A B B A …, line k beside line k), or give several starts a side, each after a line \"# start\""
+         sides differ; measure A and B in turns (A B B A …, line k beside line k), or give several starts a side, in turns, each after a line \"# start\""
     )
 }
 
@@ -410,7 +462,8 @@ mod tests {
     }
 
     fn list(name: &str, values: Vec<f64>) -> Numbers {
-        Numbers { name: name.to_owned(), starts: vec![values.len()], values, source: Source::List }
+        let starts = vec![values.len()];
+        Numbers { name: name.to_owned(), starts, values, source: Source::List, step: None, failed: 0 }
     }
 
     /// Numbers around 100 with 2 % of noise, times a factor.
@@ -581,6 +634,99 @@ mod tests {
         scattered.values.swap(2, 15);
         let judged = judge(&args(&[]), &a, &scattered).unwrap();
         assert_eq!((judged.verdict, judged.stretches), (Verdict::Worse, None));
+    }
+
+    /// The first two runs of either side take 200 ms more. Planted fault: whatever lies nearer the other level, or beyond it, lies at it; then
+    /// a halving is not told.
+    #[test]
+    fn the_first_runs_of_a_cold_program_are_no_second_speed_of_the_machine() {
+        let mut rng = Prng::new(27);
+        let mut cold = |name: &str, level: f64| {
+            let value =
+                |at: usize, noise: f64| level * (1.0 + 0.003 * noise) + if at < 2 { 200.0 } else { 0.0 };
+            list(name, (0..20).map(|at| value(at, rng.normal())).collect())
+        };
+        let (a, b) = (cold("a", 100.0), cold("b", 50.0));
+        for words in [&[][..], &["--unpaired"]] {
+            let judged = judge(&args(words), &a, &b).unwrap();
+            assert_eq!((judged.verdict, judged.stretches), (Verdict::Better, None), "{words:?}");
+        }
+    }
+
+    /// Ninety numbers of a hundred are alike on both sides, and ten of B's are fifty times as large. Planted fault: where most are alike
+    /// nothing lies beyond.
+    #[test]
+    fn numbers_that_are_mostly_alike_are_judged_by_their_means() {
+        let a = list("a", vec![1.0; 100]);
+        let b = list("b", (0..100).map(|at| if at % 10 == 7 { 50.0 } else { 1.0 }).collect());
+        for words in [&[][..], &["--unpaired"]] {
+            let judged = judge(&args(words), &a, &b).unwrap();
+            assert_eq!((judged.verdict, judged.by_means), (Verdict::Worse, true), "{words:?}");
+        }
+    }
+
+    /// Nine numbers of ten are 3 % less in each start of B, the tenth ten times as large. Planted fault: means decide nothing of starts.
+    #[test]
+    fn means_of_starts_contradict_typical_numbers_as_those_of_lists_do() {
+        let mut rng = Prng::new(28);
+        let mut side = |name: &str, level: f64, tenth: f64| {
+            let value =
+                |at: usize, noise: f64| level * (1.0 + 0.01 * noise) * if at % 10 == 9 { tenth } else { 1.0 };
+            let values = (0..60).map(|at| value(at, rng.normal())).collect();
+            Numbers { starts: vec![10; 6], ..list(name, values) }
+        };
+        let (a, b) = (side("a", 100.0, 1.0), side("b", 97.0, 10.0));
+        let judged = judge(&args(&[]), &a, &b).unwrap();
+        assert_eq!((judged.verdict, judged.contradicts), (Verdict::NoDifference, true));
+        let text = sentence(&judged, &a, &b, &args(&[]));
+        assert!(
+            text.starts_with("cannot be told: b is −3.") && text.contains("some numbers lie far"),
+            "{text}"
+        );
+    }
+
+    /// Planted faults: rounded times are exact, or counts are not.
+    #[test]
+    fn times_that_were_rounded_may_be_nearly_the_same_and_counts_are_not() {
+        let of = |text: &str| Numbers::parse("x".to_owned(), &text.repeat(10), None).unwrap();
+        for (a, b, wanted) in [
+            ("0.01\n", "0.02\n", Verdict::NoDifference),
+            ("0.010\n", "0.020\n", Verdict::Worse),
+            ("1\n", "2\n", Verdict::Worse),
+        ] {
+            assert_eq!(judge(&args(&[]), &of(a), &of(b)).unwrap().verdict, wanted, "{a} {b}");
+        }
+    }
+
+    /// Planted fault: what crashes at once is the faster one.
+    #[test]
+    fn runs_that_failed_on_one_side_are_not_compared() {
+        let of = |failed: usize| Numbers { failed, ..noisy("x.json", 20, 1.0, 29) };
+        let lines = judge(&args(&[]), &of(0), &of(20)).err().unwrap().lines();
+        assert!(lines.starts_with("error: 20 of 20 runs of x.json failed, and none of x.json\n"), "{lines}");
+        let judged = judge(&args(&[]), &of(1), &of(20)).unwrap();
+        let warnings = warnings(&judged, &of(1), &of(20));
+        assert!(warnings.iter().any(|line| line.contains("another status than 0")), "{warnings:?}");
+    }
+
+    /// One file and then the other while the machine warms up. Planted fault: +10 %, and sure of it.
+    #[test]
+    fn what_only_goes_on_from_one_file_to_the_next_is_no_difference() {
+        let rising = |name: &str, from: f64| {
+            list(name, (0..40).map(|at| from * (1.0 + 0.1 * (f64::from(at) + 0.5) / 40.0)).collect())
+        };
+        let (a, b) = (rising("a", 100.0), rising("b", 110.0));
+        let judged = judge(&args(&[]), &a, &b).unwrap();
+        let text = sentence(&judged, &a, &b, &args(&[]));
+        assert!(
+            text.starts_with("cannot be told: b is +10.") && text.contains("B goes on about where A"),
+            "{text}"
+        );
+        let far = rising("b", 150.0);
+        let judged = judge(&args(&[]), &a, &far).unwrap();
+        let warnings = warnings(&judged, &a, &far);
+        assert_eq!(judged.verdict, Verdict::Worse);
+        assert!(warnings.iter().any(|line| line.contains("measured beside line k")), "{warnings:?}");
     }
 
     #[test]

@@ -62,7 +62,8 @@ pub(crate) fn run(args: &cli::Load) -> Result<ExitCode, Failure> {
         ..Signs::of(&report.block, args.connections.get())
     };
     let (limited, digests) = (signs.limited(), ask::digests(args, &plan.session));
-    let outcome = Outcome { args, threads, report: &report, signs, limited, server, rates, digests };
+    let cpus = dyno_sys::affinity::allowed().len();
+    let outcome = Outcome { args, threads, cpus, report: &report, signs, limited, server, rates, digests };
     let run = record::record(&outcome);
     let held = conditions.hold(&of_load(&run))?;
     let why = failed(&report).map(|Failed { what, why, .. }| match why {

@@ -89,9 +89,9 @@ fn with_page(record: PathBuf) -> Vec<(PathBuf, Format)> {
 /// One process or several, each once, as the command line names them; none where it names none.
 pub(super) fn of_processes(alone: Option<Pid>, listed: &[Pid]) -> Option<Target> {
     let mut pids: Vec<Pid> = Vec::new();
-    for pid in alone.iter().chain(listed) {
-        if !pids.contains(pid) {
-            pids.push(*pid);
+    for pid in alone.iter().chain(listed).map(|pid| whole(*pid)) {
+        if !pids.contains(&pid) {
+            pids.push(pid);
         }
     }
     match pids[..] {
@@ -99,6 +99,15 @@ pub(super) fn of_processes(alone: Option<Pid>, listed: &[Pid]) -> Option<Target>
         [pid] => Some(Target::Process(pid)),
         _ => Some(Target::Processes(pids)),
     }
+}
+
+/// The process of a number that people take from top or htop, where it may be a thread's.
+pub(super) fn whole(named: Pid) -> Pid {
+    let pid = proc::process_of(named).unwrap_or(named);
+    if pid != named {
+        out::say(&format!("warning: {named} is a thread of process {pid}, which is watched as a whole\n"));
+    }
+    pid
 }
 
 /// Starts a command, held until `open` has everything in place; it ends with the profile, in whatever way that ends.
@@ -115,12 +124,17 @@ pub(super) fn of_command<R>(
     let recorder = open(held.pid())?;
     keeper.release(held).map_err(not_started)?;
     let profile = record(recorder)?;
+    say_how_it_ended(&keeper);
+    Ok(profile)
+}
+
+/// How a command ended that did not end well.
+fn say_how_it_ended(keeper: &Keeper) {
     for (_, exit) in keeper.exits() {
         if exit != Exit::Code(0) {
-            out::say(&format!("the command ended with {exit}\n"));
+            out::say(&format!("warning: the command ended with {exit}\n"));
         }
     }
-    Ok(profile)
 }
 
 /// Between looks at whether a command has ended.
@@ -156,6 +170,7 @@ pub(super) fn while_command<R>(
     let is_stopped = matches!(profile.cut_short.as_deref(), Some("interrupted" | "stopped by the user"));
     if ended.load(Relaxed) && is_stopped {
         profile.cut_short = None;
+        say_how_it_ended(&keeper);
     }
     Ok(profile)
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use dyno_load::Percentile;
 use dyno_load::limit::{Limited, Signs};
 use dyno_load::run::{LoadPlan, LoadReport};
 use dyno_record::observation::{Limit, Load, Observation};
@@ -21,13 +22,19 @@ pub(super) fn in_figures(
     let signs = Signs { server_busy: server_busy(seen), ..Signs::of(block, connections) };
     let limited = signs.limited();
     let errors = &block.errors;
+    // Requests without an answer are slow ones too.
+    let latency = |q: f64| match block.latency_at(q) {
+        Percentile::Is(ns) | Percentile::AtLeast(ns) => ns,
+        Percentile::TimedOut => plan.session.timeout_ns,
+        Percentile::None => 0,
+    };
     Load {
         connections: connections as u32,
         replies: block.replies,
         replies_per_s: rate.unwrap_or_else(|| report.replies_per_s()),
         wire_bytes: block.bytes + plan.session.target.bytes_of(block.replies),
-        p50_ns: block.latencies.quantile(0.5),
-        p99_ns: block.latencies.quantile(0.99),
+        p50_ns: latency(0.5),
+        p99_ns: latency(0.99),
         lost: errors.connect + errors.read + errors.write + errors.timeout,
         reconnects: block.reconnects,
         limited: match limited {

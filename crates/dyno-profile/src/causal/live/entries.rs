@@ -45,12 +45,10 @@ pub(super) fn entered_per_second(
     entered(probe, next(), length.min(enough))
 }
 
-/// Entries of a process's busiest thread for a millisecond, as many for all of them as they have time: where that is dear.
+/// Entries of the busiest thread for a millisecond, as many for all of them as they have time: where that is dear.
 /// What cannot be looked at so is none.
 fn glimpsed(entries: &[Entry], pids: &[Pid]) -> Option<f64> {
-    let [pid, ..] = pids else { return None };
-    let (tid, threads) = perf::busiest(*pid)?;
-    let processes = pids.len() as f64;
+    let (tid, times) = perf::busiest(pids)?;
     let mut all = 0.0;
     for entry in entries {
         let looked = perf::urgently(|| {
@@ -61,9 +59,9 @@ fn glimpsed(entries: &[Entry], pids: &[Pid]) -> Option<f64> {
         });
         let Some((count, looked_ns)) = looked else { continue };
         all += count as f64 * 1e9 / looked_ns.max(1) as f64;
-        if all * threads * processes > DEAR_PER_SECOND {
+        if all * times > DEAR_PER_SECOND {
             sleep_ns(nanos(REST));
-            return Some(all * threads * processes);
+            return Some(all * times);
         }
     }
     None

@@ -180,6 +180,7 @@ fn seen() -> Seen {
         },
         objects: Objects::new(),
         faults: HashMap::from([(PID, Mappings::default())]),
+        stopped: 0,
     }
 }
 

@@ -19,6 +19,7 @@ use dyno_lab::Failure;
 use dyno_lab::file;
 use dyno_lab::look::causal::{Asked, can_be_counted, experiment};
 
+use super::recording::whole;
 use super::stop;
 use crate::cli;
 use dyno_report::number::visible;
@@ -111,7 +112,7 @@ fn asked(args: &cli::Causal, target: &target::Opened) -> Asked {
         pid: target.pid,
         point: target.point(args),
         children: if args.children { Children::Followed } else { Children::Strangers },
-        participants: args.participant.iter().copied().chain(target.load_pid()).collect(),
+        participants: args.participant.iter().map(|pid| whole(*pid)).chain(target.load_pid()).collect(),
         sites: args.site.clone(),
         choice: Choice::new(reach),
         reach,

@@ -9,6 +9,7 @@ use dyno_sys::keeper::Keeper;
 use dyno_sys::{Pid, proc};
 
 use crate::cli;
+use crate::cmd::recording::whole;
 use crate::cmd::stop;
 use crate::out::say;
 
@@ -27,7 +28,7 @@ pub(super) fn open(args: &cli::Causal) -> Result<Opened, Failure> {
         Keeper::start().map_err(|error| Failure::error("cannot start the keeper").because(&error))?;
     stop::listen()?;
     let pid = match args.pid.or(args.pid_alone) {
-        Some(pid) => alive(pid)?,
+        Some(pid) => alive(whole(pid))?,
         None => started(&keeper, &args.command)?,
     };
     let start =

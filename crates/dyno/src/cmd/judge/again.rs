@@ -107,7 +107,8 @@ fn whole(climb: &Climb, rung: &Rung) -> Result<Option<RungVerdict>, String> {
 
 /// Kept, where the gain is worth its risk.
 fn better(climb: &Climb, rung: &Rung, effect_percent: f64) -> RungVerdict {
-    let worth = climb.is_worth(&rung.risk, effect_percent);
+    let bundle = climb.rungs.iter().filter(|other| rung.bundle.contains(&other.id));
+    let worth = std::iter::once(rung).chain(bundle).all(|one| climb.is_worth(&one.risk, effect_percent));
     if worth { RungVerdict::Kept } else { RungVerdict::NotWorthwhile }
 }
 

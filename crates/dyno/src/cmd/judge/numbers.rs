@@ -3,6 +3,7 @@
 //! What a file is, its text tells: no flag and no ending decides. Every number must be positive, because effects are
 //! ratios; one that is not is named with its line.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -23,6 +24,10 @@ pub(super) struct Numbers {
     pub(super) starts: Vec<usize>,
     /// Who wrote them.
     pub(super) source: Source,
+    /// What the last place of the finest number stands for, where numbers have a decimal point: counts have none.
+    pub(super) step: Option<f64>,
+    /// Runs that ended with another status than 0, as far as the file says.
+    pub(super) failed: usize,
 }
 
 /// Who wrote a list of numbers.
@@ -49,15 +54,27 @@ impl Numbers {
 
     pub(super) fn parse(name: String, text: &str, wanted: Option<&String>) -> Result<Numbers, Failure> {
         let text = text.trim_start_matches('\u{feff}');
-        let reader = Reader { name: &name, wanted };
+        let reader = Reader { name: &name, wanted, step: Cell::new(None) };
         let one = |values: Vec<f64>| (vec![values.len()], values);
+        let mut failed = 0;
         let ((starts, values), source) = match text.trim_start().as_bytes().first() {
             Some(b'[') => (one(reader.array(text)?), Source::List),
-            Some(b'{') => (one(reader.hyperfine(text)?), Source::Hyperfine),
+            Some(b'{') => {
+                let (values, of_them) = reader.hyperfine(text)?;
+                failed = of_them;
+                (one(values), Source::Hyperfine)
+            }
             _ if text.lines().any(is_go_result) => (reader.go(text)?, Source::Go),
             _ => (reader.lines(text)?, Source::List),
         };
-        Ok(Numbers { name, values, starts, source })
+        let step = reader.step.get();
+        Ok(Numbers { name, values, starts, source, step, failed })
+    }
+
+    /// What rounding may have made of the smallest number, log; nothing of counts.
+    pub(super) fn rounding(&self) -> f64 {
+        let least = self.values.iter().copied().fold(f64::INFINITY, f64::min);
+        self.step.map_or(0.0, |step| 0.5 * step / least)
     }
 
     /// The numbers of each start.
@@ -103,6 +120,15 @@ pub(super) const FORMS: &str = "it must hold numbers, one per line, a JSON array
 struct Reader<'r> {
     name: &'r str,
     wanted: Option<&'r String>,
+    /// The finest step of the numbers so far.
+    step: Cell<Option<f64>>,
+}
+
+/// What the last place of a number with a decimal point stands for.
+fn step(text: &str) -> Option<f64> {
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (_, places) = mantissa.split_once('.')?;
+    Some(10_f64.powi(exponent.parse::<i32>().ok()? - i32::try_from(places.len()).ok()?))
 }
 
 impl Reader<'_> {
@@ -141,7 +167,8 @@ impl Reader<'_> {
         Ok(numbers)
     }
 
-    fn hyperfine(&self, text: &str) -> Result<Vec<f64>, Failure> {
+    /// Times, and how many of the runs failed.
+    fn hyperfine(&self, text: &str) -> Result<(Vec<f64>, usize), Failure> {
         let value: Value = self.json(text)?;
         if value.get("schema").is_some() {
             let failure = Failure::error(format!("{} is a record, not a list of numbers", self.name));
@@ -165,7 +192,10 @@ impl Reader<'_> {
         let time = |(at, time): (usize, &Value)| {
             self.number(&time.to_string(), &format!("{}: results[{chosen}].times[{at}]", self.name))
         };
-        times.iter().enumerate().map(time).collect()
+        // Without -i it ends at the first of them; who was killed has no status.
+        let codes = result["exit_codes"].as_array();
+        let failed = codes.map_or(0, |codes| codes.iter().filter(|code| code.as_i64() != Some(0)).count());
+        Ok((times.iter().enumerate().map(time).collect::<Result<_, _>>()?, failed))
     }
 
     fn go(&self, text: &str) -> Result<(Vec<usize>, Vec<f64>), Failure> {
@@ -238,7 +268,11 @@ impl Reader<'_> {
             Ok(value) if value <= 0.0 => {
                 refused("is not above zero", "effects are ratios: times, sizes and rates are above zero")
             }
-            Ok(value) => Ok(value),
+            Ok(value) => {
+                let finest = [self.step.get(), step(text)].into_iter().flatten().reduce(f64::min);
+                self.step.set(finest);
+                Ok(value)
+            }
         }
     }
 }
@@ -354,6 +388,30 @@ mod tests {
         assert!(read.has_starts());
         let each = Numbers::parse("x".to_owned(), "1\n# start\n2\n", None).unwrap();
         assert!(!each.has_starts(), "a number each is a list of starts");
+    }
+
+    /// Planted faults: whole numbers have a step of one, or exponents are not counted.
+    #[test]
+    fn numbers_with_a_decimal_point_say_what_they_were_rounded_to() {
+        let of = |text: &str| Numbers::parse("x".to_owned(), text, None).unwrap();
+        assert_eq!(of("1\n2\n30\n").step, None);
+        for (text, wanted) in
+            [("0.01\n0.0250\n7", 1e-4), ("1.5e3", 100.0), ("2.5E-3", 1e-4), ("[0.1, 3]", 0.1)]
+        {
+            let step = of(text).step.unwrap();
+            assert!((step / wanted - 1.0).abs() < 1e-9, "{text}: {step}");
+        }
+        assert_eq!((of("0.02\n0.01").rounding(), of("7").rounding()), (0.5, 0.0));
+    }
+
+    #[test]
+    fn runs_that_failed_are_counted() {
+        let of = |codes: &str| {
+            let text = format!(r#"{{"results":[{{"command":"a","times":[1,2,3]{codes}}}]}}"#);
+            Numbers::parse("x".to_owned(), &text, None).unwrap().failed
+        };
+        let codes = ["", r#","exit_codes":[0,0,0]"#, r#","exit_codes":[0,139,null]"#];
+        assert_eq!(codes.map(of), [0, 0, 2]);
     }
 
     #[test]

@@ -86,9 +86,37 @@ fn may_be_a_start(verdict: Verdict, estimate: &Estimate) -> bool {
 /// Rounding of logarithms is far below.
 const EXACT: f64 = 1e-9;
 const ONE_START: &str = "the interval is that of these numbers: if each side is one start of a program, another start of the same one may differ by 1 to 2 % \
-     more; give several starts a side, each after a line \"# start\", and the interval is that of starts";
+     more; give several starts a side, in turns, each after a line \"# start\", and the interval is that of starts";
 const ONE_RUN: &str = "all numbers of one go test are one start of the program, and another start of the same one may differ by 1 to 2 % more: run it \
      several times a side, in turns, into the same files (>> old, >> new), and the interval is that of starts";
+
+/// Runs of one side failed: what ends at once is not faster.
+pub(super) fn one_failed(a: &Numbers, b: &Numbers) -> Option<Failure> {
+    let (bad, good) = match (a.failed, b.failed) {
+        (0, 0) => return None,
+        (0, _) => (b, a),
+        (_, 0) => (a, b),
+        _ => return None,
+    };
+    let what = format!(
+        "{} of {} runs of {} failed, and none of {}",
+        bad.failed,
+        bad.values.len(),
+        bad.name,
+        good.name
+    );
+    Some(
+        Failure::error(what)
+            .likely("it crashed or was refused (hyperfine -i passes over that): the time of a run that fails is of another thing")
+            .try_this("hyperfine without -i, which says how it fails"),
+    )
+}
+
+/// Where runs of both sides failed, which may be how the program says something.
+pub(super) fn all_failed([a, b]: [&Numbers; 2]) -> String {
+    let of = |list: &Numbers| format!("{} of {} runs of {}", list.failed, list.values.len(), list.name);
+    format!("{} and {} ended with another status than 0", of(a), of(b))
+}
 
 /// Numbers that are no measurements of one thing: their ratios have no percent.
 pub(super) fn too_far_apart(a: &Numbers, b: &Numbers) -> Option<Failure> {

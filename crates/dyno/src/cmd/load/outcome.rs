@@ -15,6 +15,8 @@ const AWAY_MAX: f64 = 0.1;
 pub(super) struct Outcome<'r> {
     pub(super) args: &'r cli::Load,
     pub(super) threads: usize,
+    /// CPUs that this process may run on.
+    pub(super) cpus: usize,
     pub(super) report: &'r LoadReport,
     pub(super) signs: Signs,
     pub(super) limited: Limited,
@@ -50,6 +52,13 @@ pub(super) fn failed(report: &LoadReport) -> Option<Failed> {
     } else if failed > replies {
         let what = format!("{failed} requests failed and {replies} were answered{}", lost(&block.errors));
         (what, first(), CURL)
+    } else if report.down() > AWAY_MAX && first().is_some_and(|why| why.contains(NO_PORTS)) {
+        let what = away(report, "no port was left here to connect from for", block.down_ns);
+        (
+            what,
+            first(),
+            "a server that keeps connections open, or less time; ports are free again after a minute",
+        )
     } else if report.down() > AWAY_MAX {
         let what = away(report, "no connection was up for", block.down_ns);
         let silent = || "it answers no attempt to connect".to_owned();
@@ -66,6 +75,9 @@ pub(super) fn failed(report: &LoadReport) -> Option<Failed> {
     };
     Some(Failed { what, why, try_this })
 }
+
+/// EADDRNOTAVAIL, as errors of connecting are told: each connection that this side closes keeps its port for a minute.
+const NO_PORTS: &str = "os error 99";
 
 fn away(report: &LoadReport, what: &str, ns: u64) -> String {
     let [away_s, all_s] = [ns, report.block.loaded.wall_ns].map(|ns| ns as f64 / 1e9);

@@ -200,10 +200,15 @@ fn push_limit(out: &mut String, outcome: &Outcome<'_>) {
     }
     let busy = 100.0 * outcome.signs.busy();
     let events = outcome.signs.events_per_wait();
+    // More threads than CPUs take turns.
+    let more = if outcome.threads < outcome.cpus {
+        format!("more threads (-t{}) on CPUs that the server does not use (--pin)", outcome.threads + 1)
+    } else {
+        "the generator on another machine, or the server on fewer CPUs: its threads have all that there are here".to_owned()
+    };
     out.push_str(&format!(
-        "Generator limited: {} ({busy:.0}% busy, {events:.1} events per wait)\n  try: more threads (-t{}) on CPUs that the server does not use (--pin)\n",
-        outcome.limited.in_words(),
-        outcome.threads + 1
+        "Generator limited: {} ({busy:.0}% busy, {events:.1} events per wait)\n  try: {more}\n",
+        outcome.limited.in_words()
     ));
 }
 
@@ -281,6 +286,7 @@ pub(super) mod tests {
             Outcome {
                 args: &self.args,
                 threads: 2,
+                cpus: 4,
                 report: &self.report,
                 signs,
                 limited: signs.limited(),
@@ -313,6 +319,7 @@ pub(super) mod tests {
             waits: 100_000,
             cpu_ns: 19_800_000_000,
             threads: 2,
+            cpus: 2,
             drained: true,
             ..BlockReport::default()
         };

@@ -1,0 +1,173 @@
+//! Two lists that drift, where one goes on as the other ended: measured one after the other, they differ by that alone.
+//!
+//! Lists are paired by position, line k beside line k, and what both sides of a pair share falls out. A machine that warms up while one
+//! file is written and then the other makes both rise alike: the ratios of the pairs are steady, and are the drift. Nothing
+//! in the ratios shows it; the lists themselves do. `dyno judge` asks it of answers in pairs.
+
+use crate::normal::normal_quantile;
+use crate::stats::mean;
+use crate::student::student;
+
+/// What both lists drift by is seen where chance makes as much in one of a thousand.
+const STEEP_CHANCE: f64 = 0.001;
+/// How far from where A ended B may begin, in parts of what both drift by.
+const JOINED: f64 = 0.5;
+/// Numbers that were measured beside each other stray together: one-sided, one in a hundred of lists that were not.
+const TOGETHER_Z: f64 = 2.326;
+
+/// Two lists that both drift, and the same way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Drift {
+    /// What they move by from their beginning to their end, log, the mean of both.
+    pub log: f64,
+    /// Whether B begins about where A ended.
+    pub is_joined: bool,
+}
+
+impl Drift {
+    /// Of logarithms, as long as each other, whose typical numbers differ by `apart`. `None` where they do not both drift the same way,
+    /// and where what is left of them strays together: then they were measured in turns, as pairs are to be.
+    pub(crate) fn of([a, b]: [&[f64]; 2], apart: f64) -> Option<Self> {
+        let (a, b) = (Line::of(a)?, Line::of(b)?);
+        let log = f64::midpoint(a.rise, b.rise);
+        let freedom = (a.rest.len() + b.rest.len()) as f64 - 4.0;
+        let least =
+            student(normal_quantile(1.0 - STEEP_CHANCE / 2.0), freedom) * a.error.hypot(b.error) / 2.0;
+        // Rounding of logarithms makes no drift.
+        let both_drift = a.rise * b.rise > 0.0 && log.abs() > least.max(1e-9);
+        if !both_drift || a.strays_with(&b) {
+            return None;
+        }
+        Some(Self { log, is_joined: (apart - log).abs() <= JOINED * log.abs() })
+    }
+}
+
+/// A straight line through a list.
+struct Line {
+    /// From the beginning to the end.
+    rise: f64,
+    error: f64,
+    /// What the line leaves.
+    rest: Vec<f64>,
+}
+
+impl Line {
+    /// `None` of fewer than three numbers, through which any line goes.
+    fn of(list: &[f64]) -> Option<Self> {
+        let n = list.len() as f64;
+        if list.len() < 3 {
+            return None;
+        }
+        let place = |at: usize| (at as f64 + 0.5) / n - 0.5;
+        let centre = mean(list);
+        let squares: f64 = (0..list.len()).map(|at| place(at).powi(2)).sum();
+        let rise =
+            list.iter().enumerate().map(|(at, value)| place(at) * (value - centre)).sum::<f64>() / squares;
+        let rest: Vec<f64> =
+            list.iter().enumerate().map(|(at, value)| value - centre - rise * place(at)).collect();
+        let left = rest.iter().map(|value| value * value).sum::<f64>() / (n - 2.0);
+        Some(Self { rise, error: (left / squares).sqrt(), rest })
+    }
+
+    /// Whether both do the same from one number to the next. What is left of a bend is smooth, and says nothing of that.
+    fn strays_with(&self, other: &Self) -> bool {
+        let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let (Some(a), Some(b)) = (self.kinks(), other.kinks()) else { return false };
+        let size = (product(&a, &a) * product(&b, &b)).sqrt();
+        let deviations = (a.len() as f64 / KINKS_WORTH).sqrt();
+        size > 0.0 && product(&a, &b) / size * deviations > TOGETHER_Z
+    }
+
+    /// Second differences of what the line leaves; `None` where that is smooth.
+    fn kinks(&self) -> Option<Vec<f64>> {
+        let kinks: Vec<f64> =
+            self.rest.windows(3).map(|three| three[0] - 2.0 * three[1] + three[2]).collect();
+        let size =
+            |values: &[f64]| mean(&values.iter().map(|value| value * value).collect::<Vec<_>>()).sqrt();
+        (!kinks.is_empty() && size(&kinks) > ROUGH * size(&self.rest)).then_some(kinks)
+    }
+}
+
+/// Of independent numbers second differences are 2.45 times as large as they are.
+const ROUGH: f64 = 0.5;
+/// Second differences of independent numbers resemble each other (−2/3 with the next, 1/6 with the one after): so many of them are worth
+/// one independent one, 1 + 2 · (4/9 + 1/36).
+const KINKS_WORTH: f64 = 1.94;
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::Prng;
+    use crate::dependence::series_paired;
+    use crate::judge::Verdict;
+
+    /// So many numbers that rise from `from` to `to`, with noise of their own.
+    fn rising(rng: &mut Prng, n: usize, from: f64, to: f64, noise: f64) -> Vec<f64> {
+        let at = |k: usize| from + (to - from) * (k as f64 + 0.5) / n as f64;
+        (0..n).map(|k| at(k) * (noise * rng.normal()).exp()).collect()
+    }
+
+    /// One file and then the other on a machine that warms up, or cools. Planted fault: nobody asks (`of` is always `None`): all are
+    /// called different, by +10 % and as surely as anything.
+    #[test]
+    fn files_that_were_measured_one_after_the_other_on_a_machine_that_drifts_tell_nothing() {
+        let mut rng = Prng::new(51);
+        for noise in [0.0, 0.002, 0.01] {
+            for (first, middle, last) in [(100.0, 110.0, 121.0), (121.0, 110.0, 100.0), (100.0, 104.0, 107.0)]
+            {
+                let called = (0..200).filter(|_| {
+                    let a = rising(&mut rng, 40, first, middle, noise);
+                    let b = rising(&mut rng, 40, middle, last, noise);
+                    series_paired(&a, &b, 0.01).unwrap().verdict() != Verdict::NoDifference
+                });
+                let called = called.count();
+                assert!(called <= 4, "noise {noise}, {first} to {last}: {called} of 200");
+            }
+        }
+    }
+
+    /// Planted faults: whatever drifts tells nothing (`JOINED` without a bound), or what strays together is not asked.
+    #[test]
+    fn what_was_measured_in_turns_is_told_though_the_machine_drifts() {
+        let mut rng = Prng::new(52);
+        for (effect, shared) in [(1.1, 0.01), (0.95, 0.0), (1.03, 0.0), (1.5, 0.0)] {
+            let told = (0..200).filter(|_| {
+                let a = rising(&mut rng, 40, 100.0, 110.0, shared);
+                let b: Vec<f64> =
+                    a.iter().map(|value| effect * value * (0.003 * rng.normal()).exp()).collect();
+                let a: Vec<f64> = a.iter().map(|value| value * (0.003 * rng.normal()).exp()).collect();
+                series_paired(&a, &b, 0.01).unwrap().verdict() != Verdict::NoDifference
+            });
+            let told = told.count();
+            assert!(told >= 194, "effect {effect}: {told} of 200");
+        }
+    }
+
+    #[test]
+    fn numbers_that_do_not_drift_have_no_drift() {
+        let mut rng = Prng::new(53);
+        let drifts = (0..2_000).filter(|_| {
+            let [a, b] = [0, 1].map(|_| (0..20).map(|_| 0.01 * rng.normal()).collect::<Vec<f64>>());
+            Drift::of([&a, &b], 0.0).is_some()
+        });
+        assert!(drifts.count() <= 6);
+        assert_eq!(Drift::of([&[0.0; 20], &[1.0; 20]], 1.0), None);
+        assert_eq!(Drift::of([&[0.0, 1.0], &[1.0, 2.0]], 1.0), None);
+    }
+
+    /// Five numbers on a line from 0 to 1, the next five from 1 to 2: they rise by 1 each, and B begins where A ended.
+    #[test]
+    fn a_drift_is_told_with_whether_one_list_goes_on_as_the_other_ended() {
+        let line = |from: f64| (0..5).map(|at| from + (f64::from(at) + 0.5) / 5.0).collect::<Vec<f64>>();
+        let of = |from: f64| Drift::of([&line(0.0), &line(from)], from).unwrap();
+        for (from, is_joined) in
+            [(1.0, true), (1.49, true), (0.51, true), (1.6, false), (0.4, false), (-1.0, false)]
+        {
+            let drift = of(from);
+            assert!((drift.log - 1.0).abs() < 1e-9 && drift.is_joined == is_joined, "{from}: {drift:?}");
+        }
+        let falling: Vec<f64> = line(0.0).iter().map(|value| -value).collect();
+        assert_eq!(Drift::of([&line(0.0), &falling], 1.0), None, "one rises, the other falls");
+    }
+}

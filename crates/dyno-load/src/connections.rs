@@ -448,7 +448,7 @@ impl Connections {
         let client = &mut self.clients[index];
         let Link::Up(fd) = &client.link else { return None };
         client.check();
-        let owed = client.in_flight;
+        let (owed, wrong_before) = (client.in_flight, self.tally.errors.wrong());
         let taken = match socket::recv(fd, &mut self.buffer) {
             Io::Done(count) => {
                 self.heard.bytes();
@@ -460,6 +460,11 @@ impl Connections {
             Io::Closed => client.take_end(&mut self.rules, &mut self.tally),
             Io::Failed(errno) => client.take_failure(errno, &mut self.tally),
         };
+        let wrong = self.tally.errors.wrong() - wrong_before;
+        if wrong > 0 {
+            let latency_ns = mono_ns().saturating_sub(client.since_ns);
+            self.tally.wrong_latencies.record_n(latency_ns, wrong);
+        }
         if taken == (Taken { right: 0, fate: Fate::Waiting }) {
             return None;
         }

@@ -319,6 +319,7 @@ fn merged(parts: Vec<Part>) -> BlockReport {
         all.timed_out += report.timed_out;
         all.unfinished.extend(report.unfinished);
         all.latencies.merge(&report.latencies);
+        all.wrong_latencies.merge(&report.wrong_latencies);
         all.events += report.events;
         all.waits += report.waits;
         all.cpu_ns += report.cpu_ns;

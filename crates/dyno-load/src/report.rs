@@ -146,6 +146,8 @@ pub struct BlockReport {
     pub silent_ns: u64,
     /// From the sending of a batch to each of its replies, in nanoseconds; connecting is not in it.
     pub latencies: Histogram,
+    /// The same of answers that were wrong.
+    pub wrong_latencies: Histogram,
     /// Events that epoll delivered in the measured part, and …
     pub events: u64,
     /// … the calls that it took.
@@ -198,6 +200,16 @@ impl Percentile {
     #[must_use]
     pub fn known(self) -> Option<u64> {
         if let Self::Is(ns) = self { Some(ns) } else { None }
+    }
+
+    /// The slower of two.
+    fn slower(self, other: Self) -> Self {
+        let least = |one: Self| match one {
+            Self::None => 0,
+            Self::Is(ns) | Self::AtLeast(ns) => ns,
+            Self::TimedOut => u64::MAX,
+        };
+        if least(other) > least(self) { other } else { self }
     }
 
     /// What it is no less than, where no more is known.
@@ -259,10 +271,21 @@ impl BlockReport {
     }
 
     /// The latency that the share `q` of all requests does not exceed, where those that timed out are slower than any answer
-    /// and of those that were unfinished nothing is known but that they are slower than they are old.
+    /// and of those that were unfinished nothing is known but that they are slower than they are old. Slow wrong answers are requests as
+    /// well; fast ones make no other request quicker.
     #[must_use]
     pub fn latency_at(&self, q: f64) -> Percentile {
-        let (answered, unfinished) = (self.latencies.len(), self.unfinished());
+        let right = self.latency_among(&self.latencies, q);
+        if self.wrong_latencies.is_empty() {
+            return right;
+        }
+        let mut all = self.latencies.clone();
+        all.merge(&self.wrong_latencies);
+        right.slower(self.latency_among(&all, q))
+    }
+
+    fn latency_among(&self, answers: &Histogram, q: f64) -> Percentile {
+        let (answered, unfinished) = (answers.len(), self.unfinished());
         let all = answered + unfinished + self.timed_out;
         if all == 0 {
             return Percentile::None;
@@ -272,8 +295,13 @@ impl BlockReport {
             return Percentile::TimedOut;
         }
         // It lies between these: unfinished ones may be answered at once, or be slower than any answer.
-        let most = (rank <= answered).then(|| ranked(&self.latencies, rank));
-        let least = if unfinished > 0 { ranked(&self.latencies_and_ages(), rank) } else { most.unwrap_or(0) };
+        let most = (rank <= answered).then(|| ranked(answers, rank));
+        let with_ages = || {
+            let mut all = answers.clone();
+            self.unfinished.iter().for_each(|one| all.record_n(one.age_ns, one.requests));
+            all
+        };
+        let least = if unfinished > 0 { ranked(&with_ages(), rank) } else { most.unwrap_or(0) };
         match most {
             // No farther apart than two values of one of the histogram's buckets.
             Some(most) if most.saturating_sub(least) <= most >> 10 => Percentile::Is(most),
@@ -298,12 +326,6 @@ impl BlockReport {
     pub fn unfinished_in_words(&self) -> Option<String> {
         let (requests, oldest_ns) = (self.unfinished(), self.oldest_unfinished_ns()?);
         Some(format!("{requests} were unfinished at the end, the oldest {} ms old", oldest_ns / 1_000_000))
-    }
-
-    fn latencies_and_ages(&self) -> Histogram {
-        let mut all = self.latencies.clone();
-        self.unfinished.iter().for_each(|one| all.record_n(one.age_ns, one.requests));
-        all
     }
 
     /// Requests that had no answer, or a wrong one.
@@ -506,6 +528,24 @@ mod tests {
         let silent = BlockReport { timed_out: 1, ..BlockReport::default() };
         assert_eq!(silent.latency_at(0.5), Percentile::TimedOut);
         assert_eq!(BlockReport::default().latency_at(0.5), Percentile::None);
+    }
+
+    /// A queue before the server that gives up after a second, and says so. Planted fault: a slow 503 is no request.
+    #[test]
+    fn a_slow_wrong_answer_is_as_slow_as_a_right_one() {
+        let (mut latencies, mut wrong_latencies) = (Histogram::new(), Histogram::new());
+        latencies.record_n(1_000_000, 90);
+        wrong_latencies.record_n(1_000_000_000, 10);
+        let block = BlockReport { latencies, wrong_latencies, ..BlockReport::default() };
+        let ms = |q| block.latency_at(q).known().map(|ns| (ns as f64 / 1e6).round());
+        assert_eq!([0.5, 0.9, 0.91, 0.99].map(ms), [Some(1.0), Some(1.0), Some(1_000.0), Some(1_000.0)]);
+        // Who sheds load at once does not answer the others sooner.
+        let (mut latencies, mut wrong_latencies) = (Histogram::new(), Histogram::new());
+        latencies.record_n(1_000_000, 97);
+        latencies.record_n(1_000_000_000, 3);
+        wrong_latencies.record_n(10_000, 900);
+        let block = BlockReport { latencies, wrong_latencies, ..BlockReport::default() };
+        assert_eq!(block.latency_at(0.99).known().map(|ns| (ns as f64 / 1e6).round()), Some(1_000.0));
     }
 
     /// Answers of 1 to 90 ms; unfinished requests; how many timed out; and the percentile, in ms.

@@ -141,8 +141,7 @@ pub fn beside<T>(
     at_edge: &mut (dyn FnMut(Edge) + Send),
     look: impl FnOnce(&Beside) -> T,
 ) -> Result<(LoadReport, T), OpenError> {
-    let opening = Opening { answer_ns_max: plan.opening_ns_max, stop, wrong: Wrong::Counted };
-    let mut crew = Crew::open_as(&plan.session, &plan.placement, opening)?;
+    let mut crew = opened(&plan.session, &plan.placement, plan.opening_ns_max, stop)?;
     let spec = BlockSpec {
         settle_ns: 0,
         measure_ns: plan.duration_ns,
@@ -171,9 +170,24 @@ pub fn step(
     stop: &AtomicBool,
 ) -> Result<Vec<BlockReport>, OpenError> {
     let session = SessionPlan { connections, ..plan.session.clone() };
-    let opening = Opening { answer_ns_max: plan.opening_ns_max, stop, wrong: Wrong::Counted };
-    let mut crew = Crew::open_as(&session, &plan.placement.at_most(connections), opening)?;
+    let mut crew = opened(&session, &plan.placement.at_most(connections), plan.opening_ns_max, stop)?;
     Ok((0..blocks).map(|_| crew.block(spec, &mut |_edge| {})).collect())
+}
+
+/// Opens all connections; where nobody listens, at the other address that the name stands for.
+fn opened(
+    session: &SessionPlan,
+    placement: &Placement,
+    answer_ns_max: u64,
+    stop: &AtomicBool,
+) -> Result<Crew, OpenError> {
+    let opening = Opening { answer_ns_max, stop, wrong: Wrong::Counted };
+    let refused = match Crew::open_as(session, placement, opening) {
+        Err(error @ OpenError::Refused { .. }) => error,
+        other => return other,
+    };
+    let Some(target) = session.target.elsewhere() else { return Err(refused) };
+    Crew::open_as(&SessionPlan { target, ..session.clone() }, placement, opening).map_err(|_| refused)
 }
 
 fn per_s(count: u64, wall_ns: u64) -> f64 {

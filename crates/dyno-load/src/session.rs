@@ -217,12 +217,15 @@ impl Session {
     fn open_all(&mut self, plan: &SessionPlan, share: Share, opening: Opening<'_>) -> Result<(), OpenError> {
         let (connections, mut open) = (share.connections, 0);
         let (mut is_learned, mut wrong) = (false, None);
+        let within = |ns: u64| mono_ns().saturating_add(ns);
+        let first_ns = within(opening.answer_ns_max);
         while open < connections {
             let next = if is_learned { connections.min(open + WAVE_CONNECTIONS) } else { open + 1 };
             if !is_learned {
                 self.connections.keep_received(SAMPLE_BYTES_MAX);
             }
-            let refused = self.open_wave(open..next, plan, share, opening)?;
+            let deadline_ns = if is_learned { within(opening.answer_ns_max) } else { first_ns };
+            let refused = self.open_wave(open..next, deadline_ns, plan, share, opening)?;
             if !is_learned {
                 let received = self.connections.take_received();
                 match refused {
@@ -261,6 +264,7 @@ impl Session {
     fn open_wave(
         &mut self,
         wave: Range<usize>,
+        deadline_ns: u64,
         plan: &SessionPlan,
         share: Share,
         opening: Opening<'_>,
@@ -270,7 +274,6 @@ impl Session {
             "a wave is of connections to be made"
         );
         let answered = wave.start;
-        let deadline_ns = mono_ns().saturating_add(opening.answer_ns_max);
         let silent = OpenError::TimedOut {
             addr: plan.target.addr().clone(),
             timeout_ns: opening.answer_ns_max,
@@ -346,6 +349,7 @@ impl Session {
             replies,
             bytes,
             latencies,
+            wrong_latencies,
             events,
             waits,
             reconnects,
@@ -370,6 +374,7 @@ impl Session {
             down_ns: down::sum(&part.down),
             silent_ns: part.silent_ns,
             latencies,
+            wrong_latencies,
             events,
             waits,
             cpu_ns: part.cpu_ns,

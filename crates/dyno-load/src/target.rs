@@ -1,10 +1,9 @@
 //! What is asked of whom: a URL becomes an address and the bytes of one request, or of several that are given.
 //!
 //! Called once before a run; the sessions send these bytes unchanged, so nothing is formatted per request. It speaks
-//! plain HTTP/1.1 only. It resolves a name that the user wrote, and where that stands for addresses of both kinds it looks who listens.
+//! plain HTTP/1.1 only. It resolves a name that the user wrote and opens no connection.
 
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::net::{SocketAddr, ToSocketAddrs};
 
 use dyno_proto::http1::response::Asked;
 use dyno_sys::socket::Addr;
@@ -15,6 +14,8 @@ use crate::requests::{Requests, Unusable};
 #[derive(Debug, Clone)]
 pub struct Target {
     addr: Addr,
+    /// Where the name leads besides.
+    other: Option<Addr>,
     host: String,
     requests: Requests,
 }
@@ -101,6 +102,11 @@ impl Target {
     #[must_use]
     pub fn addr(&self) -> &Addr {
         &self.addr
+    }
+
+    /// The same at the other address that its name stands for, where there is one.
+    pub(crate) fn elsewhere(&self) -> Option<Self> {
+        self.other.clone().map(|addr| Self { addr, other: None, ..self.clone() })
     }
 
     /// The value of the request's `Host`; of given requests, the URL's host.
@@ -197,11 +203,14 @@ impl TargetBuilder {
             Some(bytes) => Requests::read(bytes)?,
             None => Requests::one(self.request_bytes(&url.target, &host), asked),
         };
-        let addr = match self.over {
-            Some(addr) => addr,
-            None => Addr::Tcp(resolve(url.host, url.port)?),
+        let (addr, other) = match self.over {
+            Some(addr) => (addr, None),
+            None => {
+                let (first, other) = resolve(url.host, url.port)?;
+                (Addr::Tcp(first), other.map(Addr::Tcp))
+            }
         };
-        Ok(Target { addr, host, requests })
+        Ok(Target { addr, other, host, requests })
     }
 
     fn host_value(&self, authority: &str) -> Result<String, TargetError> {
@@ -308,30 +317,17 @@ fn without_zone(authority: &str) -> String {
     zone.unwrap_or_else(|| authority.to_owned())
 }
 
-/// How long an address of several is tried; what refuses connections does so at once.
-const TRIED_FOR: Duration = Duration::from_secs(1);
-
 /// The first IPv4 address, else the first of any: `localhost` often means ::1 first, while servers listen on
-/// 127.0.0.1. Where nobody listens there, or no way leads there, the first IPv6 address: some listen on ::1 alone.
-fn resolve(host: &str, port: u16) -> Result<SocketAddr, TargetError> {
+/// 127.0.0.1. And the first IPv6 address behind it, where there is one: some listen on ::1 alone.
+fn resolve(host: &str, port: u16) -> Result<(SocketAddr, Option<SocketAddr>), TargetError> {
     let unresolved = |source| TargetError::Unresolved { host: host.to_owned(), source };
     // A zone's mark is percent-encoded in a URL (RFC 6874 §2); bare, as the resolver wants it, it is understood too.
     let name = if host.contains(':') { host.replacen("%25", "%", 1) } else { host.to_owned() };
     let all: Vec<SocketAddr> =
         (name.as_str(), port).to_socket_addrs().map_err(|error| unresolved(Some(error)))?.collect();
-    let [v4, v6] = [SocketAddr::is_ipv4, SocketAddr::is_ipv6].map(|is| all.iter().find(|addr| is(addr)));
-    let chosen = match (v4, v6) {
-        (Some(v4), Some(v6)) if is_closed(v4) && !is_closed(v6) => Some(v6),
-        (v4, v6) => v4.or(v6),
-    };
-    chosen.copied().ok_or_else(|| unresolved(None))
-}
-
-/// Whether nobody listens at an address, or no way leads there.
-fn is_closed(addr: &SocketAddr) -> bool {
-    use std::io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
-    let refused = TcpStream::connect_timeout(addr, TRIED_FOR).err().map(|error| error.kind());
-    refused.is_some_and(|kind| [ConnectionRefused, HostUnreachable, NetworkUnreachable].contains(&kind))
+    let [v4, v6] = [SocketAddr::is_ipv4, SocketAddr::is_ipv6].map(|is| all.iter().copied().find(is));
+    let first = v4.or(v6).ok_or_else(|| unresolved(None))?;
+    Ok((first, v6.filter(|v6| *v6 != first)))
 }
 
 fn asked_by(method: &str) -> Result<Asked, TargetError> {

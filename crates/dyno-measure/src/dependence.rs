@@ -99,7 +99,7 @@ impl Told {
     }
 
     /// The same, which is taken back where B goes on as A ended: asked for where something is told.
-    pub(crate) fn unless_joined(self, lists: [&[f64]; 2]) -> Self {
+    fn unless_joined(self, lists: [&[f64]; 2]) -> Self {
         if self.verdict() == Verdict::NoDifference {
             return self;
         }

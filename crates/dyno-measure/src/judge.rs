@@ -502,14 +502,23 @@ fn veto(trial: &Trial, guards: Guards) -> Option<Veto> {
     }
 }
 
-/// Requests that surely take more wall time than the guard allows, by totals: a setting that saves CPU and stalls all connections now
-/// and then, in a closed loop, has too few slow answers for a 99th percentile.
+/// Requests that surely take more wall time than the guard allows, by totals, over pairs and over starts: a setting that saves CPU and
+/// stalls all connections now and then, in a closed loop, has too few slow answers for a 99th percentile.
 fn stalls(trial: &Trial) -> Option<Veto> {
     if trial.metric != Metric::CpuPerRequest || trial.pairs.len() < LAST_LOOK_MIN {
         return None;
     }
-    let slower = ratio_of_totals(Metric::SecondsPerRequest, &trial.pairs, MARGIN_Z, 0);
-    (slower.log_ratio - slower.half_width > log_of_percent(GUARD_PERCENT))
+    let metric = Metric::SecondsPerRequest;
+    let slower = ratio_of_totals(metric, &trial.pairs, MARGIN_Z, 0);
+    let mut starts = std::collections::BTreeMap::<u32, Vec<Pair>>::new();
+    trial.pairs.iter().for_each(|pair| starts.entry(pair.instance).or_default().push(*pair));
+    let each: Vec<f64> = starts.values().map(|pairs| log_of_sums(sums(metric, pairs))).collect();
+    let over_starts = match each.len() {
+        // Of so few each must say so.
+        0..TAIL_STARTS => each.iter().copied().fold(f64::INFINITY, f64::min),
+        n => mean(&each) - student(MARGIN_Z, n as f64 - 1.0) * deviation(&each) / (n as f64).sqrt(),
+    };
+    ((slower.log_ratio - slower.half_width).min(over_starts) > log_of_percent(GUARD_PERCENT))
         .then(|| Veto::Rate { percent: slower.percent() })
 }
 

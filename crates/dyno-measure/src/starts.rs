@@ -55,10 +55,7 @@ pub fn of_starts(a: &[&[f64]], b: &[&[f64]], order: Order, alpha: f64) -> Option
     let tells = dependence.is_none_or(|one| one.effective >= STARTS_WORTH_MIN);
     let told =
         Told { estimate: typical, dependence, tells, by_movement: false, stretches: None, drift: None };
-    let mut told = told.or_by(Movement::of(&[&lists[0], &lists[1]], numbers, alpha));
-    if are_pairs(&levels, order) {
-        told = told.unless_joined([&levels[0], &levels[1]]);
-    }
+    let told = told.or_by(Movement::of(&[&lists[0], &lists[1]], numbers, alpha));
     let (of_means, _) = compared(&level(ln_of_mean), order, alpha);
     let lean = Verdict::of(&of_means) != Verdict::NoDifference;
     let means = Means { estimate: of_means, beyond: [0; 2], of: numbers, lean };

@@ -77,25 +77,18 @@ fn a_threads_number_stands_for_its_process() {
     }
     let folder = Folder::new("profile-thread");
     let place = folder.path("p.json");
-    // Of this very process: a thread that counts until it is told.
-    let over = std::sync::atomic::AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let (tell, told) = std::sync::mpsc::channel();
-        let over = &over;
-        scope.spawn(move || {
-            tell.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
-            while !over.load(std::sync::atomic::Ordering::Relaxed) {
-                std::hint::spin_loop();
-            }
-        });
-        let tid = told.recv().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
-        let ended = run(["profile", "--for", "500ms", "-o", place.to_str().unwrap(), "-p", &tid]);
-        over.store(true, std::sync::atomic::Ordering::Relaxed);
-        assert_eq!(ended.code, Some(0), "{}", ended.err);
-        let of = format!("{tid} is a thread of process {}", std::process::id());
-        assert!(ended.err.contains(&of), "{}", ended.err);
-        assert!(ended.out.contains(&format!("({})", std::process::id())), "{}", ended.out);
+    // A thread of this very process, which ends with it.
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        tell.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
+        std::thread::sleep(common::DEADLINE);
     });
+    let tid = told.recv().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    let ended = run(["profile", "--for", "300ms", "-o", place.to_str().unwrap(), "-p", &tid]);
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let of = format!("{tid} is a thread of process {}", std::process::id());
+    assert!(ended.err.contains(&of), "{}", ended.err);
+    assert!(ended.out.contains(&format!("({})", std::process::id())), "{}", ended.out);
 }
 
 #[test]

@@ -16,12 +16,14 @@ use crate::failure::Failure;
 struct Reading {
     /// Of its living threads.
     run_ns: u64,
-    /// Of all that it ever had.
-    process_ns: u64,
+    /// Of all that it ever had; none where that clock cannot be read.
+    process_ns: Option<u64>,
     ticks: (u64, u64),
     /// Of children that ended and were waited for, and of theirs.
     children_ticks: (u64, u64),
     tasks: BTreeSet<Tid>,
+    /// Who is told when it ends.
+    parent: Pid,
 }
 
 /// What the kernel counts children's time in: 1/100 s.
@@ -85,53 +87,68 @@ fn reading(pid: Pid) -> Option<Reading> {
     let stat = proc::stat(pid).ok()?;
     Some(Reading {
         run_ns: proc::run_ns(pid).ok()?,
-        process_ns: clock::process_cpu_ns(pid).unwrap_or(0),
+        process_ns: clock::process_cpu_ns(pid).ok(),
         ticks: (stat.user_ticks, stat.system_ticks),
         children_ticks: stat.children_ticks,
         tasks: proc::tasks(pid).into_iter().collect(),
+        parent: stat.parent,
     })
 }
 
 fn cost(before: &Readings, after: &Readings, wall_ns: u64, replies: u64) -> ServerCost {
     let (mut total_ns, mut user, mut system) = (0, 0, 0);
-    let (mut children_user, mut children_system) = (0, 0);
     let mut most: (u64, Option<f64>) = (0, None);
+    let mut told: BTreeMap<Pid, [u64; 2]> = BTreeMap::new();
     let nothing = Reading::default();
     for (pid, now) in after {
         // A process that was born meanwhile began at nothing.
         let then = before.get(pid).unwrap_or(&nothing);
-        let ran_ns =
-            now.run_ns.saturating_sub(then.run_ns).max(now.process_ns.saturating_sub(then.process_ns));
+        let of_living = now.run_ns.saturating_sub(then.run_ns);
+        let began_ns = if before.contains_key(pid) { then.process_ns } else { Some(0) };
+        let of_all = now.process_ns.zip(began_ns).map_or(0, |(now, then)| now.saturating_sub(then));
+        let ran_ns = of_living.max(of_all);
         total_ns += ran_ns;
         user += now.ticks.0.saturating_sub(then.ticks.0);
         system += now.ticks.1.saturating_sub(then.ticks.1);
-        children_user += now.children_ticks.0.saturating_sub(then.children_ticks.0);
-        children_system += now.children_ticks.1.saturating_sub(then.children_ticks.1);
+        let (now_told, then_told) = (now.children_ticks, then.children_ticks);
+        told.insert(*pid, [now_told.0.saturating_sub(then_told.0), now_told.1.saturating_sub(then_told.1)]);
         if ran_ns > most.0 {
-            let alone = now.tasks.len() == 1 && wall_ns > 0;
+            // Ended threads ran beside it; the process's own clock may be a tick ahead.
+            let alone = now.tasks.len() == 1 && of_all <= of_living + TICK_NS && wall_ns > 0;
             most = (ran_ns, alone.then(|| (ran_ns as f64 / wall_ns as f64).min(1.0)));
         }
     }
-    // Parents are told of a child's whole life, of which a part was before.
-    let gone = before.iter().filter(|(pid, _)| !after.contains_key(pid)).map(|(_, then)| then);
-    let [gone_user, gone_system] = gone.clone().fold([0, 0], |[user, system], then| {
-        let (own, children) = (then.ticks, then.children_ticks);
-        [user + own.0 + children.0, system + own.1 + children.1]
+    let untold = before.iter().filter(|(pid, _)| !after.contains_key(pid)).filter(|(_, gone)| {
+        // Its parent was told of its whole life, of which this part was before.
+        let lived = [gone.ticks.0 + gone.children_ticks.0, gone.ticks.1 + gone.children_ticks.1];
+        let of_parent = heir(gone.parent, before, after).and_then(|parent| told.get_mut(&parent));
+        let Some(sums) = of_parent.filter(|sums| sums[0] + sums[1] >= lived[0] + lived[1]) else {
+            return true;
+        };
+        let over = lived[0].saturating_sub(sums[0]);
+        *sums = [sums[0].saturating_sub(lived[0]), sums[1].saturating_sub(lived[1] + over)];
+        false
     });
-    let told = children_user + children_system;
-    let before_ticks = gone_user + gone_system;
-    // What ended and told nobody of the tree: its parent is another one, or did not ask.
-    let untold = gone.count();
-    let untold = if told < before_ticks { untold } else { 0 };
-    total_ns += told.saturating_sub(before_ticks) * TICK_NS;
-    user += children_user.saturating_sub(gone_user);
-    system += children_system.saturating_sub(gone_system);
+    let untold = untold.count();
+    let [told_user, told_system] =
+        told.values().fold([0, 0], |[user, system], one| [user + one[0], system + one[1]]);
+    let of_children_ns = (told_user + told_system) * TICK_NS;
     ServerCost {
-        total_us: (replies > 0).then(|| total_ns as f64 / 1e3 / replies as f64),
-        user_share: (user + system > 0).then(|| user as f64 / (user + system) as f64),
-        busiest: most.1,
+        total_us: (replies > 0).then(|| (total_ns + of_children_ns) as f64 / 1e3 / replies as f64),
+        user_share: (user + system + told_user + told_system > 0)
+            .then(|| (user + told_user) as f64 / (user + system + told_user + told_system) as f64),
+        // Of children that came and went nobody knows how many ran at a time.
+        busiest: most.1.filter(|_| of_children_ns <= most.0),
         warning: (untold > 0).then(|| ended(untold)),
     }
+}
+
+/// Who was told of what a process burnt that its parent had been told: the nearest of its forebears that lives.
+fn heir(mut parent: Pid, before: &Readings, after: &Readings) -> Option<Pid> {
+    while !after.contains_key(&parent) {
+        parent = before.get(&parent)?.parent;
+    }
+    Some(parent)
 }
 
 /// The clock of a process that ended went with it.
@@ -147,7 +164,7 @@ mod tests {
 
     fn process(run_ns: u64, ticks: (u64, u64), tasks: &[Tid]) -> Reading {
         let tasks = tasks.iter().copied().collect();
-        Reading { run_ns, process_ns: run_ns, ticks, children_ticks: (0, 0), tasks }
+        Reading { run_ns, process_ns: Some(run_ns), ticks, children_ticks: (0, 0), tasks, parent: 1 }
     }
 
     #[test]
@@ -165,9 +182,10 @@ mod tests {
     #[test]
     fn threads_that_came_and_went_are_in_it() {
         let before = Readings::from([(1, process(9_000, (0, 0), &[1, 5]))]);
-        let now = Reading { process_ns: 59_000, ..process(4_000, (0, 0), &[1]) };
-        let cost = cost(&before, &Readings::from([(1, now)]), 1_000, 5);
-        assert_eq!((cost.total_us, cost.user_share, cost.warning), (Some(10.0), None, None));
+        let now = Reading { process_ns: Some(50_009_000), ..process(4_000, (0, 0), &[1]) };
+        let cost = cost(&before, &Readings::from([(1, now)]), 30_000_000, 5);
+        assert_eq!((cost.total_us, cost.user_share, cost.warning), (Some(10_000.0), None, None));
+        assert_eq!(cost.busiest, None, "nobody knows how many ran at a time");
     }
 
     /// A process for each request, and one of those that were there before. Planted faults: nobody asks what parents were told of them,
@@ -185,6 +203,11 @@ mod tests {
         let untold = cost(&before, &with((0, 0)), 1_000, 5);
         assert_eq!(untold.total_us, Some(0.0));
         assert!(untold.warning.unwrap().starts_with("1 process of the server ended"));
+        assert_eq!(told.busiest, None);
+        // What another one burnt is not taken for its.
+        let many = cost(&before, &with((1, 1)), 1_000, 5);
+        assert_eq!(many.total_us, Some(4_000.0));
+        assert!(many.warning.is_some());
     }
 
     #[test]

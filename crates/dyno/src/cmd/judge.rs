@@ -284,21 +284,21 @@ const IN_SEQUENCE: &str = "hyperfine measures one thing to its end before the ne
      moments is in the answer, and in no interval; where a few percent matter take turns (A B B A …, line k beside line k)";
 
 /// What is taken for granted of starts.
-const STARTS_IN_TURNS: &str = "starts are held against each other as those of both sides made in turns (A B B A …): made one side after the other, \
-     what differs between the two moments is in the answer, and in no interval";
+const STARTS_IN_TURNS: &str = "the interval is right of starts that were made in turns (A B B A …): of one side's after the other's, what differs \
+     between the two moments is in the answer, and in no interval";
 
 /// Which way lists drift, and by how much.
 fn drifts(drift: Drift) -> String {
     let way = if drift.log > 0.0 { "rise" } else { "fall" };
-    let by = dyno_measure::units::percent_of_log(drift.log.abs());
+    let by = dyno_measure::units::percent_of_log(drift.log).abs();
     format!("the numbers of both sides {way} by {by:.1} % from beginning to end")
 }
 
 /// Why nothing can be told of lists that were measured one after the other on a machine that drifts.
 fn joined(drift: Drift) -> String {
     format!(
-        "{}, and B goes on about where A ended: measured one after the other they differ by that alone; measure A and B in turns (A B B A …, \
-         line k beside line k), when the machine has warmed up",
+        "{}, and B goes on about where A ended: if one was measured after the other, that alone makes them differ; measure A and B in turns \
+         (A B B A …, line k beside line k), when the machine has warmed up",
         drifts(drift)
     )
 }
@@ -306,7 +306,7 @@ fn joined(drift: Drift) -> String {
 /// What pairs take for granted of lists that drift alike.
 fn in_step(drift: Drift) -> String {
     format!(
-        "{}: that is right only if line k of one was measured beside line k of the other, in turns; else the drift is in the answer",
+        "{}: the answer is right only if line k of one was measured beside line k of the other, in turns; else the drift is in it",
         drifts(drift)
     )
 }

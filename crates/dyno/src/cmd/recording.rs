@@ -122,18 +122,25 @@ pub(super) fn of_command<R>(
     let not_started = |error: KeeperError| not_started(&error, command);
     let held = keeper.hold(&order(command)?).map_err(not_started)?;
     let recorder = open(held.pid())?;
-    keeper.release(held).map_err(not_started)?;
+    let pid = keeper.release(held).map_err(not_started)?;
     let profile = record(recorder)?;
-    say_how_it_ended(&keeper);
+    say_how_it_ended(&keeper, pid);
     Ok(profile)
 }
 
+/// The keeper tells of an end a moment after it.
+const TOLD_WITHIN_NS: u64 = 1_000_000_000;
+
 /// How a command ended that did not end well.
-fn say_how_it_ended(keeper: &Keeper) {
-    for (_, exit) in keeper.exits() {
-        if exit != Exit::Code(0) {
-            out::say(&format!("warning: the command ended with {exit}\n"));
-        }
+fn say_how_it_ended(keeper: &Keeper, pid: Pid) {
+    let until_ns = clock::mono_ns() + TOLD_WITHIN_NS;
+    let mut exits = keeper.exits();
+    while exits.is_empty() && proc::has_ended(pid) && clock::mono_ns() < until_ns {
+        clock::sleep_ns(LOOK_NS);
+        exits = keeper.exits();
+    }
+    for (_, exit) in exits.into_iter().filter(|(_, exit)| *exit != Exit::Code(0)) {
+        out::say(&format!("warning: the command ended with {exit}\n"));
     }
 }
 
@@ -170,7 +177,7 @@ pub(super) fn while_command<R>(
     let is_stopped = matches!(profile.cut_short.as_deref(), Some("interrupted" | "stopped by the user"));
     if ended.load(Relaxed) && is_stopped {
         profile.cut_short = None;
-        say_how_it_ended(&keeper);
+        say_how_it_ended(&keeper, pid);
     }
     Ok(profile)
 }

@@ -114,16 +114,16 @@ fn by_pace(before: &[&Window], nulls: &[&Window], since: &[Since<'_>]) -> Option
         (false, true) => stats::mean(&fast),
         (false, false) => return None,
     };
-    // The machine may have changed its pace by as much: windows before the first pause lie beside each other, and share what
+    // The machine may have changed its pace by as much: windows before the first pause lie beside each other, and may all share what
     // those since then differ by.
-    let drift = (sd(&b).powi(2) - sd(&a).powi(2)).max(0.0);
+    let drift = sd(&b).powi(2);
     let is_beyond_drift = is_faster && chance_of(&a, &b, pooled_variance(&a, &b, sd), drift) < CHANCE_MAX;
     // Where visits come in batches windows may begin with one, or with none.
     let usual_ns = stats::median(periods_ns(nulls)).max(a.mean);
     let is_it = match followed(since, usual_ns, mean) {
         Followed::Missed | Followed::Unknown => true,
         Followed::Always => is_beyond_drift,
-        Followed::Nothing => usual_ns < SOON_MADE_UP * mean,
+        Followed::Nothing => usual_ns < SOON_MADE_UP * mean && (is_beyond_drift || !all_are),
     };
     is_it.then_some(Backlog::Pace([a.mean, mean].map(|period| 1e9 / period)))
 }

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dyno_measure::Prng;
+use dyno_measure::{Prng, stats};
 use dyno_record::causal::{SlowedAt, Treatment as OfSite};
 
 use super::asked::{Asked, RoundEvent};
@@ -69,6 +69,8 @@ pub(super) struct Experiment<'a> {
     nulls_from: usize,
     /// The first of them after the first pause.
     paused_from: usize,
+    /// The first of them that is of a target which no longer gets faster by itself.
+    steady_from: usize,
     throttled_before: u64,
     too_few_visits: bool,
     /// It was told that no site can be answered: once is enough.
@@ -129,6 +131,7 @@ impl<'a> Experiment<'a> {
             control: Control::default(),
             nulls_from: 0,
             paused_from: 0,
+            steady_from: 0,
             throttled_before,
             too_few_visits: false,
             is_warned: false,
@@ -163,7 +166,7 @@ impl<'a> Experiment<'a> {
         Outcome {
             throttled: self.rig.throttled().unwrap_or(0).saturating_sub(self.throttled_before),
             hidden_percent: self.hidden_percent().unwrap_or(0.0),
-            backlog: backlog(self.nulls[..self.paused_from].iter(), self.since_first_pause()),
+            backlog: backlog(self.before_first_pause().iter(), self.since_first_pause()),
             spinning_percent: self.rig.spinning_percent(),
             asked: self.asked,
             sampling: Sampling::of(self.rig, self.asked.cpus),
@@ -226,10 +229,34 @@ impl<'a> Experiment<'a> {
         Ok(lns)
     }
 
+    /// Windows before the first pause of a target that no longer gets faster by itself.
+    fn before_first_pause(&self) -> &[Window] {
+        self.nulls.get(self.steady_from..self.paused_from).unwrap_or_default()
+    }
+
+    /// Windows before the first delay, as logarithms: of a target that still gets faster by itself (a program that warms up, a machine
+    /// whose neighbours calm down) the last ones, as long as that may be waited for.
+    fn steady(&mut self) -> Result<Vec<f64>, Error> {
+        let windows = self.length.baseline(self.asked.budget);
+        let mut baseline = self.undisturbed(windows)?;
+        for _ in 0..schedule::WARM_UPS_MAX {
+            if !gets_faster(&baseline) {
+                break;
+            }
+            self.steady_from = self.nulls.len();
+            let next = self.undisturbed(windows)?;
+            if next.len() < schedule::BASELINE_MIN as usize {
+                break;
+            }
+            baseline = next;
+        }
+        Ok(baseline)
+    }
+
     /// Rounds over all sites that are not done, in an order of chance, until all are or time is up.
     fn rounds(&mut self, on_round: &mut dyn FnMut(&RoundEvent<'_>)) -> Result<End, Error> {
         assert!(!self.too_few_visits, "what cannot be measured is not tried");
-        self.baseline = self.undisturbed(self.length.baseline(self.asked.budget))?;
+        self.baseline = self.steady()?;
         self.see_whole()?;
         self.paused_from = self.nulls.len();
         self.control.begin(self.waits_outside());
@@ -543,6 +570,12 @@ impl<'a> Experiment<'a> {
 }
 
 /// What is done in a window of a site, as the rig has it.
+/// Whether the second half of these windows, as logarithms, is faster than the first by as much as matters.
+fn gets_faster(lns: &[f64]) -> bool {
+    let (first, second) = lns.split_at(lns.len() / 2);
+    !first.is_empty() && stats::mean(first) - stats::mean(second) > schedule::WARM_UP_LN
+}
+
 fn of_rig(treatment: OfSite, site: usize, longer: Option<Longer>) -> Treatment {
     match treatment {
         // Its samples are counted all the same: how often it is met for each visit is known of what nothing was done to.

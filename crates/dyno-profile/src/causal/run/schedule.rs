@@ -35,6 +35,10 @@ const SETTLE_MAX: Duration = Duration::from_secs(4);
 /// Windows before the first delay, and their share of the budget: what the target is like that nothing was done to.
 const BASELINE: u32 = 6;
 const BASELINE_SHARE: f64 = 0.05;
+/// How often as many more are run for a target that still gets faster by itself.
+pub(super) const WARM_UPS_MAX: u32 = 3;
+/// By how much the second half of them must be faster for that (log).
+pub(super) const WARM_UP_LN: f64 = 0.015;
 /// Fewest of them that anything is compared with.
 pub(super) const BASELINE_MIN: u32 = 3;
 /// How often a target that has drifted from its baseline is left alone for [`SETTLE_MAX`], to see if it comes back.

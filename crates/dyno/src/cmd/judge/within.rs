@@ -108,7 +108,7 @@ pub(super) fn one_failed(a: &Numbers, b: &Numbers) -> Option<Failure> {
     Some(
         Failure::error(what)
             .likely("it crashed or was refused (hyperfine -i passes over that): the time of a run that fails is of another thing")
-            .try_this("hyperfine without -i, which says how it fails"),
+            .try_this("hyperfine without -i, which says how it fails; a status that means something can be swallowed: sh -c 'COMMAND; true'"),
     )
 }
 

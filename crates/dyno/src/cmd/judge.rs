@@ -115,7 +115,9 @@ fn warnings(judged: &Judged, a: &Numbers, b: &Numbers) -> Vec<String> {
     let of_runs = is_hyperfine.then_some(IN_SEQUENCE).or_else(one_start).map(str::to_owned);
     let differ = judged.verdict != Verdict::NoDifference;
     let in_step = judged.drift.filter(|drift| differ && !drift.is_joined).map(in_step);
-    let in_turns = (differ && judged.starts.is_some() && !is_hyperfine).then(|| STARTS_IN_TURNS.to_owned());
+    let may_be_the_moments = differ && within::may_be_a_start(judged.verdict, &judged.estimate);
+    let in_turns =
+        (may_be_the_moments && judged.starts.is_some() && !is_hyperfine).then(|| STARTS_IN_TURNS.to_owned());
     let failed = (a.failed > 0 && b.failed > 0).then(|| within::all_failed([a, b]));
     let of_order = in_step.into_iter().chain(in_turns);
     few.into_iter()

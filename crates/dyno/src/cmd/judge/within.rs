@@ -77,7 +77,7 @@ pub(super) fn one_start(
 }
 
 /// Whether what single starts are supposed to differ by, as between two loads, may take the answer away.
-fn may_be_a_start(verdict: Verdict, estimate: &Estimate) -> bool {
+pub(super) fn may_be_a_start(verdict: Verdict, estimate: &Estimate) -> bool {
     let exact = Known { log: 0.0, half_width: 0.0 };
     let nearest = estimate.log_ratio.abs() - estimate.half_width;
     verdict == Verdict::NoDifference || nearest < apart_in_one_start(exact, exact).half_width

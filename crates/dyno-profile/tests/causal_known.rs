@@ -307,6 +307,19 @@ fn who_is_interrupted_at_once_is_told_so_and_nothing_else() {
     assert!(record.sites[0].points.is_empty() && record.sites[0].reason.contains("0 rounds"));
 }
 
+/// A machine whose neighbours calm down: 12 % slower when it begins, and no longer so after three seconds. Planted fault: it is not
+/// awaited (`WARM_UPS_MAX` of 0), and taken for a program that works off what came in during pauses.
+#[test]
+fn a_machine_that_still_gets_faster_is_awaited_before_the_first_pause() {
+    let program = single();
+    for seed in 0..12 {
+        let machine = Machine::new(&program, QUIET, seed).warming_up(0.12, 3_000_000_000);
+        let record = profiled_on(machine, &program, 1, 40, seed);
+        let judged = of(&record, 0);
+        assert_eq!(judged.verdict, Verdict::Helps, "seed {seed}: {}", judged.reason);
+    }
+}
+
 /// A crowd at a spin lock: whoever is in the site keeps the others from getting on, the more the faster it is.
 struct Crowded {
     now: std::rc::Rc<std::cell::Cell<u64>>,

@@ -213,6 +213,8 @@ pub(crate) struct Machine {
     now: Rc<Cell<u64>>,
     drift: f64,
     next_drift: u64,
+    /// How much slower it is at the beginning, and until when.
+    warm_up: (f64, u64),
     treatment: Treatment,
     /// Percent of the time that all owe, and since when.
     alike: Option<(u32, u64)>,
@@ -290,6 +292,7 @@ impl Machine {
             now: Rc::default(),
             drift: 0.0,
             next_drift: 0,
+            warm_up: (0.0, 1),
             treatment: Treatment::Nothing,
             alike: None,
             spent_ns: 0,
@@ -313,6 +316,17 @@ impl Machine {
             }
         }
         machine
+    }
+
+    /// One that is slower by such a part at first, and by less and less until then.
+    #[allow(dead_code, reason = "asked by one of the tests that share it")]
+    pub(crate) fn warming_up(self, slower: f64, until_ns: u64) -> Machine {
+        Machine { warm_up: (slower, until_ns), ..self }
+    }
+
+    fn warmth(&self) -> f64 {
+        let (slower, until_ns) = self.warm_up;
+        1.0 + slower * (1.0 - self.now.get() as f64 / until_ns as f64).max(0.0)
     }
 
     pub(crate) fn with_cheap_interrupts(self) -> Machine {
@@ -758,7 +772,8 @@ impl Machine {
             Treatment::SlowDown { site: slowed, at: SlowedAt::Calls, ns } if slowed == site => ns,
             _ => 0,
         };
-        ((ns as f64 * left * jitter * attached * self.drift.exp()) as u64).max(1) + added
+        let slow = self.drift.exp() * self.warmth();
+        ((ns as f64 * left * jitter * attached * slow) as u64).max(1) + added
     }
 
     /// Waits in a loop, or leaves its core.

@@ -569,13 +569,13 @@ impl<'a> Experiment<'a> {
     }
 }
 
-/// What is done in a window of a site, as the rig has it.
 /// Whether the second half of these windows, as logarithms, is faster than the first by as much as matters.
 fn gets_faster(lns: &[f64]) -> bool {
     let (first, second) = lns.split_at(lns.len() / 2);
     !first.is_empty() && stats::mean(first) - stats::mean(second) > schedule::WARM_UP_LN
 }
 
+/// What is done in a window of a site, as the rig has it.
 fn of_rig(treatment: OfSite, site: usize, longer: Option<Longer>) -> Treatment {
     match treatment {
         // Its samples are counted all the same: how often it is met for each visit is known of what nothing was done to.

@@ -73,33 +73,35 @@ impl Line {
             list.iter().enumerate().map(|(at, value)| place(at) * (value - centre)).sum::<f64>() / squares;
         let rest: Vec<f64> =
             list.iter().enumerate().map(|(at, value)| value - centre - rise * place(at)).collect();
-        let left = rest.iter().map(|value| value * value).sum::<f64>() / (n - 2.0);
+        let left = dot(&rest, &rest) / (n - 2.0);
         Some(Self { rise, error: (left / squares).sqrt(), rest })
     }
 
     /// Whether both do the same from one number to the next. What is left of a bend is smooth, and says nothing of that.
     fn strays_with(&self, other: &Self) -> bool {
-        let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let (Some(a), Some(b)) = (self.kinks(), other.kinks()) else { return false };
-        let size = (product(&a, &a) * product(&b, &b)).sqrt();
+        let size = (dot(&a, &a) * dot(&b, &b)).sqrt();
         let deviations = (a.len() as f64 / KINKS_WORTH).sqrt();
-        size > 0.0 && product(&a, &b) / size * deviations > TOGETHER_Z
+        size > 0.0 && dot(&a, &b) / size * deviations > TOGETHER_Z
     }
 
     /// Second differences of what the line leaves; `None` where that is smooth.
     fn kinks(&self) -> Option<Vec<f64>> {
         let kinks: Vec<f64> =
             self.rest.windows(3).map(|three| three[0] - 2.0 * three[1] + three[2]).collect();
-        let size =
-            |values: &[f64]| mean(&values.iter().map(|value| value * value).collect::<Vec<_>>()).sqrt();
-        (!kinks.is_empty() && size(&kinks) > ROUGH * size(&self.rest)).then_some(kinks)
+        let size = |values: &[f64]| (dot(values, values) / values.len() as f64).sqrt();
+        (size(&kinks) > ROUGH * size(&self.rest)).then_some(kinks)
     }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// Of independent numbers second differences are 2.45 times as large as they are.
 const ROUGH: f64 = 0.5;
-/// Second differences of independent numbers resemble each other (−2/3 with the next, 1/6 with the one after): so many of them are worth
-/// one independent one, 1 + 2 · (4/9 + 1/36).
+/// Second differences of independent numbers resemble each other (−2/3 with the next, 1/6 with the one after): this many say as much as
+/// one independent number, 1 + 2 · (4/9 + 1/36).
 const KINKS_WORTH: f64 = 1.94;
 
 #[cfg(test)]

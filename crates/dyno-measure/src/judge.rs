@@ -508,8 +508,7 @@ fn stalls(trial: &Trial) -> Option<Veto> {
     if trial.metric != Metric::CpuPerRequest || trial.pairs.len() < LAST_LOOK_MIN {
         return None;
     }
-    let metric = Metric::SecondsPerRequest;
-    let slower = ratio_of_totals(metric, &trial.pairs, MARGIN_Z, 0);
+    let (metric, limit) = (Metric::SecondsPerRequest, log_of_percent(GUARD_PERCENT));
     let mut starts = std::collections::BTreeMap::<u32, Vec<Pair>>::new();
     trial.pairs.iter().for_each(|pair| starts.entry(pair.instance).or_default().push(*pair));
     let each: Vec<f64> = starts.values().map(|pairs| log_of_sums(sums(metric, pairs))).collect();
@@ -518,8 +517,10 @@ fn stalls(trial: &Trial) -> Option<Veto> {
         0..TAIL_STARTS => each.iter().copied().fold(f64::INFINITY, f64::min),
         n => mean(&each) - student(MARGIN_Z, n as f64 - 1.0) * deviation(&each) / (n as f64).sqrt(),
     };
-    ((slower.log_ratio - slower.half_width).min(over_starts) > log_of_percent(GUARD_PERCENT))
-        .then(|| Veto::Rate { percent: slower.percent() })
+    // Most trials end here, before anything is resampled.
+    let slower = || ratio_of_totals(metric, &trial.pairs, MARGIN_Z, 0);
+    let slower = (over_starts > limit).then(slower)?;
+    (slower.log_ratio - slower.half_width > limit).then(|| Veto::Rate { percent: slower.percent() })
 }
 
 /// Memory whose interval over servers lies above a plan's limit.

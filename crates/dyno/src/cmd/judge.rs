@@ -228,10 +228,8 @@ fn judge(args: &cli::Judge, a: &Numbers, b: &Numbers) -> Result<Judged, Failure>
     if let Some(failure) = within::too_far_apart(a, b).or_else(|| within::one_failed(a, b)) {
         return Err(failure);
     }
-    let rounding = a.rounding() + b.rounding();
     let judged = match within::by_starts(a, b, args.unpaired, args.alpha) {
         Some((told, means)) => {
-            let told = told.rounded(rounding);
             Judged { starts: Some(within::counts(a, b)), ..Judged::of(told, means, args.alpha) }
         }
         None => of_lists(args, a, b)?,
@@ -250,7 +248,7 @@ fn of_lists(args: &cli::Judge, a: &Numbers, b: &Numbers) -> Result<Judged, Failu
         true => series_unpaired(a_values, b_values, alpha),
         false => series_paired(a_values, b_values, alpha),
     };
-    let told = told.ok_or_else(|| unequal(a, b))?.rounded(a.rounding() + b.rounding());
+    let told = told.ok_or_else(|| unequal(a, b))?.rounded(within::rounding(a, b));
     let means = match args.unpaired {
         true => means_unpaired(a_values, b_values, &told.estimate, alpha),
         false => means_paired(a_values, b_values, &told.estimate, alpha),

@@ -28,7 +28,13 @@ pub(super) fn by_starts(
 ) -> Option<(Told, Option<Means>)> {
     let is_said = a.has_starts() || b.has_starts();
     let [of_a, of_b] = [a, b].map(starts);
-    is_said.then(|| of_starts(&of_a, &of_b, order(is_unpaired), alpha)).flatten()
+    let (told, means) = is_said.then(|| of_starts(&of_a, &of_b, order(is_unpaired), alpha)).flatten()?;
+    Some((told.rounded(rounding(a, b)), means))
+}
+
+/// What rounding may have made of a ratio, log.
+pub(super) fn rounding(a: &Numbers, b: &Numbers) -> f64 {
+    a.rounding() + b.rounding()
 }
 
 /// The numbers of each start; hyperfine starts the program for each number.

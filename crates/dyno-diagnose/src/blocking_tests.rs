@@ -211,6 +211,33 @@ fn a_lock_whose_holders_are_hardly_at_the_disk_is_no_synchronous_io() {
     assert_eq!(rows(1.5), Some(Class::SyncIo));
 }
 
+/// A database whose eight helpers wait for whatever disks may say, and whose sessions wait for one lock. Planted fault: who waits there
+/// for nothing is at a disk.
+#[test]
+fn helpers_that_wait_for_what_disks_may_say_are_at_no_disk() {
+    let waits = |helpers_run_s: f64| {
+        let runs = [vec![0.2; 4], vec![helpers_run_s; 8]].concat();
+        let mut scene = Scene::new(&runs).on("run;work", 100);
+        for tid in 1..=4 {
+            let way = "run;pthread_mutex_lock;futex_wait_[k]";
+            let by = "run;pthread_mutex_unlock;futex_wake_[k]";
+            scene = scene.off(tid, WaitClass::Lock, way, 7.5).woken("0x7f00", tid % 4 + 1, by);
+        }
+        for tid in 5..=12 {
+            scene = scene.off(tid, WaitClass::Disk, "io_handler;io_getevents;read_events_[k]", 9.9);
+            let stack = scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap();
+            stack.wait.as_mut().unwrap().system_call = Some("io_getevents".to_owned());
+        }
+        scene
+    };
+    assert_eq!(waits(0.001).first(), Some(Class::LockContention));
+    let at_disks = |scene: Scene| {
+        let facts = crate::facts::Facts::new(&scene.seen);
+        facts.off.as_ref().unwrap().sum(|time| time.disk) > 0
+    };
+    assert_eq!([at_disks(waits(0.001)), at_disks(waits(0.1))], [false, true], "who works waits for answers");
+}
+
 /// Who has a lock of Ruby's sleeps, in a futex and in a function without a name; nobody runs. Planted fault: only names tell
 /// a sleep.
 #[test]

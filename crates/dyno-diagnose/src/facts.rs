@@ -636,10 +636,10 @@ fn cost(frames: &[&Frame]) -> Cost {
     let kernel = |table: names::Table| any(Origin::Kernel, table);
     let user = |table: names::Table| any(Origin::User, table);
     if frames.iter().any(|frame| frame.origin == Origin::Kernel) {
-        return kernel_cost(kernel, user);
+        return kernel_cost(kernel, user, takes_lock(frames));
     }
     let near = |table: names::Table| frames.iter().take(2).any(|frame| names::is(&frame.name, table));
-    if user(names::ACQUIRE) || user(names::RELEASE) {
+    if takes_lock(frames) || user(names::RELEASE) {
         return if user(names::ALLOCATOR) { Cost::AllocatorLock } else { Cost::UserLock };
     }
     match () {
@@ -674,8 +674,24 @@ fn formats(frames: &[&Frame]) -> bool {
     first.unwrap_or(false)
 }
 
-fn kernel_cost(kernel: impl Fn(names::Table) -> bool, user: impl Fn(names::Table) -> bool) -> Cost {
-    let is_locks = || user(names::ACQUIRE) || user(names::RELEASE) && !user(names::WAKES);
+/// Frames of a run-time between a function that runs code under a lock and the lock itself.
+const LOCK_FRAMES_MAX: usize = 3;
+
+/// Whether a lock is taken, and not something done that is done under one.
+fn takes_lock(frames: &[&Frame]) -> bool {
+    let mut user = frames.iter().filter(|frame| frame.origin == Origin::User).enumerate();
+    user.any(|(inside, frame)| {
+        names::is(&frame.name, names::ACQUIRE)
+            && (inside < LOCK_FRAMES_MAX || !names::is(&frame.name, names::RUNS_UNDER_LOCK))
+    })
+}
+
+fn kernel_cost(
+    kernel: impl Fn(names::Table) -> bool,
+    user: impl Fn(names::Table) -> bool,
+    takes_lock: bool,
+) -> Cost {
+    let is_locks = || takes_lock || user(names::RELEASE) && !user(names::WAKES);
     match () {
         () if kernel(names::FILTER) || kernel(names::PROBES) => Cost::Filter,
         () if kernel(names::TAP) => Cost::Tap,

@@ -7,7 +7,8 @@ use dyno_record::observation::Quota;
 use super::*;
 use crate::scene::{S, Scene};
 
-/// Stacks with what their time is spent on. Planted faults: an arm that never holds; the kernel's side of a lock without its name.
+/// Stacks with what their time is spent on. Planted faults: an arm that never holds; the kernel's side of a lock without its name;
+/// whatever is done under a lock takes one.
 const KINDS: &[(&str, Cost)] = &[
     ("main;read;__seccomp_filter_[k]", Cost::Filter),
     ("main;write;tcp_sendmsg_[k];packet_rcv_[k]", Cost::Tap),
@@ -34,6 +35,9 @@ const KINDS: &[(&str, Cost)] = &[
     ("main;malloc;__lll_lock_wait_private", Cost::AllocatorLock),
     ("main;pthread_mutex_lock", Cost::UserLock),
     ("main;pthread_mutex_unlock", Cost::UserLock),
+    ("main;rb_mutex_synchronize;rb_mutex_lock", Cost::UserLock),
+    ("main;rb_mutex_synchronize;yield;block;page;malloc", Cost::Allocation),
+    ("main;rb_mutex_synchronize;yield;block;page;read;vfs_read_[k]", Cost::Files),
     ("main;runtime.newstack;runtime.copystack", Cost::StackGrowth),
     ("main;snprintf;vfprintf", Cost::Format),
     ("main;page;malloc", Cost::Allocation),

@@ -7,6 +7,7 @@
 mod ahead;
 mod allocators;
 mod answers;
+mod askers;
 mod at_work;
 mod atomics;
 pub mod audit;
@@ -55,7 +56,7 @@ mod unsampled;
 mod waits;
 mod whose_lock;
 
-use dyno_record::finding::{Class, Finding, RuledOut};
+use dyno_record::finding::{Class, Confidence, Finding, RuledOut};
 use dyno_record::observation::{NotLookedAt, Observation};
 
 use draft::Outcome;
@@ -127,6 +128,7 @@ const RULED_OUT_MAX: usize = 6;
 pub fn diagnose(seen: &Observation) -> Diagnosed {
     let seen = &*allocators::named(seen);
     let seen = &*handshakes::named(seen);
+    let seen = &*askers::among_peers(seen);
     let facts = Facts::new(seen);
     let (not_looked_at, works_in) = (seen.not_looked_at.clone(), at_work::elsewhere(seen));
     let mut said = Diagnosed { not_looked_at, works_in, ..Diagnosed::default() };
@@ -135,14 +137,14 @@ pub fn diagnose(seen: &Observation) -> Diagnosed {
         said.not_looked_at.push(NotLookedAt { what, why: "give it load, or --load URL".to_owned() });
         return said;
     }
-    let (mut found, mut near) = (Vec::new(), Vec::new());
+    let (mut found, mut alone, mut near) = (Vec::new(), Vec::new(), Vec::new());
     for rule in &RULES {
         match (rule.look)(&facts) {
             Outcome::Found(draft) | Outcome::Alone(draft) if is_beside_the_point(rule, &facts) => {
                 said.notes.push(draft.finding);
             }
-            Outcome::Alone(draft) if !found.is_empty() => said.notes.push(draft.finding),
-            Outcome::Found(draft) | Outcome::Alone(draft) => found.push((rule.depth, draft.finding)),
+            Outcome::Alone(draft) => alone.push((rule.depth, draft.finding)),
+            Outcome::Found(draft) => found.push((rule.depth, draft.finding)),
             Outcome::Noted(draft) => said.notes.push(draft.finding),
             Outcome::Partly(draft, what) => {
                 said.notes.push(draft.finding);
@@ -157,6 +159,13 @@ pub fn diagnose(seen: &Observation) -> Diagnosed {
         }
     }
     said.not_looked_at.extend(unsampled::of(&facts).into_iter().chain(rings::of(&facts)));
+    // Whatever else was found, by a rule before or after, is what it looks like.
+    if found.is_empty() {
+        found = alone;
+    } else {
+        said.notes.extend(alone.into_iter().map(|(_, finding)| finding));
+    }
+    weigh_work_of_one_thread(&mut found, &facts);
     said.findings = in_order(found);
     shortened::tell(&mut said.findings, seen);
     said.nearest = nearest(near);
@@ -187,16 +196,30 @@ fn nothing_ran(facts: &Facts<'_>) -> bool {
     let sending = seen.packets.as_ref().and_then(|packets| packets.sending).unwrap_or_default();
     let held = held || network::held_share(&sending) >= HELD_MIN;
     // Nor does who sleeps, or waits for another's answer, while somebody waits for its own.
-    let held = held || limits::is_waited_for(facts) || answers::in_line(facts);
+    let held = held || limits::is_waited_for(facts) || limits::is_owed(facts) || answers::in_line(facts);
+    let held = held || facts.at_mutexes.as_ref().is_some_and(|at| at.waiting >= AT_MUTEXES_MIN);
     let loaded = seen.load.as_ref().is_some_and(|load| load.replies > 0 || load.lost > 0);
     seen.duration_s > 0.0 && seen.cpus_used() < IDLE_CPUS && !held && !loaded
 }
 
+/// Goroutines at mutexes, on average, from which on somebody waits for them.
+const AT_MUTEXES_MIN: f64 = 0.5;
 /// Share of the looks at connections that found bytes kept back, from which on it is not idle.
 const HELD_MIN: f64 = 0.1;
 
 /// Depths of the rules about what the CPU is spent on.
 const OF_CPU_USE: std::ops::RangeInclusive<u8> = 4..=6;
+/// Kinds of work that can be saved, whatever the program is for.
+const OF_WORK: [Class; 6] = [
+    Class::RepeatedSetup,
+    Class::Formatting,
+    Class::AllocationChurn,
+    Class::Copying,
+    Class::SyscallHeavy,
+    Class::PageFaults,
+];
+/// A depth behind those.
+const BEHIND_WORK: u8 = 5;
 /// Where CPUs are no scarce thing, a request waits for something else if it takes so many times the CPU time that it
 /// needs: up to two in a row and a round trip are usual.
 const WAITS_FOR_CPU: f64 = 4.0;
@@ -230,6 +253,20 @@ fn unseen(class: Class, what: &str) -> NotLookedAt {
 fn in_order(mut found: Vec<(u8, Finding)>) -> Vec<Finding> {
     found.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.weight.total_cmp(&a.1.weight)));
     found.into_iter().map(|(_, finding)| finding).collect()
+}
+
+/// One thread is at its limit, and most of what it does is work of a kind that can be saved: without it the same thread does more than
+/// all CPUs could with it, and that is what stands first.
+fn weigh_work_of_one_thread(found: &mut [(u8, Finding)], facts: &Facts<'_>) {
+    let others = facts.gain_at_most().unwrap_or(f64::INFINITY);
+    let is_kind_of_work =
+        |(_, one): &&(u8, Finding)| OF_WORK.contains(&one.class) && one.confidence >= Confidence::Medium;
+    let share = found.iter().filter(is_kind_of_work).map(|(_, one)| one.weight).fold(0.0, f64::max);
+    let saved = share / (1.0 - share).max(f64::EPSILON);
+    if saved > others {
+        let limit = found.iter_mut().find(|(_, one)| one.class == Class::SingleThreadLimit);
+        limit.into_iter().for_each(|(depth, _)| *depth = BEHIND_WORK);
+    }
 }
 
 /// Under each finding stand the readings that its figures might also have had.
@@ -293,7 +330,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use dyno_record::finding::Class;
-    use dyno_record::observation::{Load, Packets, Sending};
+    use dyno_record::observation::{Load, Packets, Sending, Serving};
     use dyno_record::profile::{SystemCall, WaitClass};
 
     use crate::scene::{ROWS, Scene, busy_load};
@@ -340,6 +377,51 @@ mod tests {
         assert_eq!(asked(80).classes(), [Class::PoolLimit]);
         assert_eq!(asked(0).classes(), []);
         assert!(asked(0).diagnosed().not_looked_at[0].what.starts_with("nothing ran"));
+    }
+
+    /// Handlers that queue before a mutex under which one sleeps: all was read, and next to no CPU is used. Planted faults: only what
+    /// lies in sockets is waited for; a client now and then.
+    #[test]
+    fn who_owes_answers_all_the_time_is_not_without_load() {
+        let ran = |looks_owed: u64| {
+            let serving = Serving { connections: 20.0, looks: 100, looks_owed, ..Serving::default() };
+            let scene = Scene::new(&[0.01]).with(|seen| {
+                seen.packets = Some(Packets { serving: Some(serving), ..Packets::default() });
+            });
+            scene.diagnosed().not_looked_at.iter().all(|one| !one.what.starts_with("nothing ran"))
+        };
+        assert_eq!([ran(95), ran(30)], [true, false]);
+    }
+
+    /// One function of a thread that always runs, beside a neighbour that takes its CPU. Planted fault: only rules that were asked
+    /// before are set against it.
+    #[test]
+    fn what_is_so_alone_is_a_note_whatever_rule_finds_something() {
+        let beside = |foreign_s: u64| {
+            let scene = Scene::new(&[6.7]).on("main;digest", 99).on("main;other", 1).with(|seen| {
+                seen.host.foreign_ns = foreign_s * 1_000_000_000;
+                seen.threads[0].wait_ns = 3_300_000_000;
+            });
+            let said = scene.diagnosed();
+            (scene.classes(), said.notes.iter().any(|note| note.class == Class::UserHotSpot))
+        };
+        assert_eq!(beside(13), (vec![Class::NoisyNeighbor], true));
+        assert_eq!(
+            Scene::new(&[9.9]).on("main;digest", 99).on("main;other", 1).classes(),
+            [Class::UserHotSpot]
+        );
+    }
+
+    /// Planted faults: a thread at its limit always stands first; work always does.
+    #[test]
+    fn work_that_can_be_saved_stands_before_the_thread_it_fills_where_it_would_bring_more() {
+        let formats = |percent: u64| {
+            let scene = Scene::new(&[9.9]).on("main;work", 100 - percent);
+            let scene = scene.on("main;snprintf;__vfprintf_internal", percent);
+            scene.load(Load { p50_ns: 6_000_000, ..busy_load() }).classes()
+        };
+        assert_eq!(formats(70), [Class::Formatting, Class::SingleThreadLimit]);
+        assert_eq!(formats(35), [Class::SingleThreadLimit, Class::Formatting]);
     }
 
     #[test]

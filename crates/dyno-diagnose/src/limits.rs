@@ -10,7 +10,7 @@ use super::draft::{Draft, Outcome, percent};
 use super::facts::Facts;
 use super::idle::is_event_call;
 use super::names;
-use super::waits::{OffCpu, sends};
+use super::waits::{senders, sends};
 
 /// A thread that has work for this share of the time, runs or waits for a CPU, is at its limit: the rest is what the scheduler
 /// takes for switching.
@@ -22,9 +22,9 @@ const WAIT_TOLD_MIN: f64 = 0.01;
 /// CPUs that must be free before more threads could help: half of one.
 const FREE_CPUS_MIN: f64 = 0.4;
 /// The same as a share of what the target and those who ask it use: so much more the CPUs could do at most, since who asks
-/// works more too. Measured: a second process brought 1.3 times as much at 0.35 to 0.41, less than a tenth at 0.25, and nothing
-/// (node, 0.9 times as much) where it was 0.16 to 0.33.
-const GAIN_MIN: f64 = 0.35;
+/// works more too. Measured: a second process brought 1.3 times as much at 0.35 to 0.41 on one machine, and node 1.04 times as much
+/// at 0.37 on another; less than a tenth at 0.25, and nothing (node, 0.9 times as much) where it was 0.16 to 0.33.
+const GAIN_MIN: f64 = 0.45;
 /// From here on it is told beside what is found: a second process may bring a little.
 const GAIN_NOTED: f64 = 0.25;
 /// From here on it is worth having in any case.
@@ -74,7 +74,8 @@ const HELD_MIN: f64 = 0.05;
 /// One thread is at its limit while CPUs are free. It is a finding only when something waits for that thread.
 pub(super) fn single_thread_limit(facts: &Facts<'_>) -> Outcome {
     let Some(free) = facts.spare_cpus() else { return Outcome::Unseen("how busy the CPUs were") };
-    let demands = facts.seen.threads.iter().map(|thread| Demand::of(facts, thread));
+    let threads = facts.seen.threads.iter().filter(|thread| !names::is(&thread.name, names::COMPILERS));
+    let demands = threads.map(|thread| Demand::of(facts, thread));
     let demands: Vec<Demand<'_>> = demands.collect();
     let Some(busiest) = demands.iter().max_by(|a, b| a.share().total_cmp(&b.share())) else {
         return Outcome::Unseen("the times of single threads");
@@ -165,6 +166,25 @@ impl std::fmt::Display for Demand<'_> {
 
 /// Who waits for a thread: connections that were refused, requests in line, other threads that it wakes.
 fn who_waits(facts: &Facts<'_>, busiest: &Demand<'_>) -> Option<String> {
+    let clients = if others_serve(facts, busiest.thread.tid) { None } else { clients_wait(facts, busiest) };
+    clients
+        .or_else(|| never_rests(facts, busiest.thread))
+        .or_else(|| threads_wait(facts, busiest.thread))
+        .or_else(|| goroutines_ready(facts))
+}
+
+/// Whether clients are answered by other processes of the target's, and not by a thread's own: what waits in connections waits for
+/// those.
+fn others_serve(facts: &Facts<'_>, tid: u32) -> bool {
+    let Some(on) = &facts.seen.on_cpu else { return false };
+    let pid_of = |tid: u32| on.threads.iter().find(|thread| thread.tid == tid).map(|thread| thread.pid);
+    let Some(own) = pid_of(tid) else { return false };
+    let senders: BTreeSet<u32> = senders(on).into_iter().filter_map(pid_of).collect();
+    !senders.is_empty() && !senders.contains(&own)
+}
+
+/// Clients that wait: of all that the target serves, whichever of its threads answers them.
+fn clients_wait(facts: &Facts<'_>, busiest: &Demand<'_>) -> Option<String> {
     let seen = facts.seen;
     if let Some(refused) = refused(facts) {
         return Some(refused);
@@ -181,9 +201,6 @@ fn who_waits(facts: &Facts<'_>, busiest: &Demand<'_>) -> Option<String> {
         .or_else(|| held_in_line(facts, busiest.thread))
         .or_else(|| unread(facts))
         .or_else(|| untaken(facts, WAITING_BEFORE_FULL_MIN.max(idle_while_asked)))
-        .or_else(|| never_rests(facts, busiest.thread))
-        .or_else(|| threads_wait(facts, busiest.thread))
-        .or_else(|| goroutines_ready(facts))
 }
 
 /// Connections that found no room. The kernel counts them for all listeners of a network namespace: they are believed where one of the
@@ -280,6 +297,20 @@ pub(super) fn unread(facts: &Facts<'_>) -> Option<String> {
     let most = unread >= 2 && unread as f64 >= UNREAD_SHARE_MIN * all as f64 && all > 0;
     (unread as f64 >= IN_LINE_MIN || most)
         .then(|| format!("{unread} connections and more held bytes that it had not read"))
+}
+
+/// Of the looks at clients, those at which they wait for an answer, and how many of them do, for it to be waited for all the time.
+const OWED_ALWAYS_MIN: f64 = 0.9;
+const OWED_BY_MANY_MIN: f64 = 2.0;
+
+/// Clients wait for answers all the time: what they asked was read, and lies in no socket any more.
+pub(super) fn is_owed(facts: &Facts<'_>) -> bool {
+    let serving = facts.seen.packets.as_ref().and_then(|packets| packets.serving);
+    serving.is_some_and(|serving| {
+        serving.looks >= ROUNDS_MIN
+            && serving.looks_owed as f64 >= OWED_ALWAYS_MIN * serving.looks as f64
+            && serving.owed() >= OWED_BY_MANY_MIN
+    })
 }
 
 /// Whether somebody seems to wait for the target: bytes and connections that it has not taken.
@@ -399,25 +430,19 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
         return Outcome::Unseen("where the CPUs' time went (/proc/stat)");
     }
     let share = |ns: u64| ns as f64 / host.all_ns as f64;
-    // Who asks over something else than TCP is known by what its writes do: they end waits for requests.
-    let askers = facts.off.as_ref().map(OffCpu::askers).unwrap_or_default();
-    let (asking, others): (Vec<_>, Vec<_>) =
-        host.neighbours.iter().cloned().partition(|(name, _)| askers.contains(name.as_str()));
-    let asking_ns: u64 = asking.iter().map(|(_, ns)| ns).sum();
-    let (foreign, steal) = (share(host.foreign_ns.saturating_sub(asking_ns)), share(host.steal_ns));
+    let (foreign, steal) = (share(host.foreign_ns), share(host.steal_ns));
     let delay = delay(facts);
     // It waits for its peers as well, and for its own threads where more of them are busy than there are CPUs.
     let busy = facts.seen.threads.iter().filter(|thread| facts.runs(thread) >= BUSY_MIN).count();
     let own_ns = if busy > host.cpus as usize { facts.seen.process.cpu_ns } else { 0 };
-    let foreign_ns = host.foreign_ns.saturating_sub(asking_ns);
-    let used_ns = foreign_ns + host.peers_ns + asking_ns + own_ns;
-    let by_others = foreign_ns as f64 / used_ns.max(1) as f64;
+    let used_ns = host.foreign_ns + host.peers_ns + own_ns;
+    let by_others = host.foreign_ns as f64 / used_ns.max(1) as f64;
     let felt = delay.is_none_or(|delay| delay * by_others >= DELAY_MIN);
     // What it costs: little, where who waits for a CPU is not what is waited for.
     let cost = delay.and_then(|_| cost_of_waiting(facts)).map(|cost| cost * by_others);
     let waited = delay.map_or_else(String::new, |delay| {
         let threads = format!("; its threads waited {} of their time for a CPU", percent(delay));
-        if foreign_ns == 0 {
+        if host.foreign_ns == 0 {
             threads
         } else {
             format!("{threads}, {} of it because of others", percent(by_others))
@@ -434,7 +459,7 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
         (!all.is_empty()).then(|| all.join(", "))
     };
     if (foreign < FOREIGN_MIN || !felt) && steal < STEAL_MIN {
-        let peers = share(host.peers_ns + asking_ns);
+        let peers = share(host.peers_ns);
         if peers < FOREIGN_MIN {
             // Both are needed: what falls shorter decides.
             let felt = delay.map_or(f64::INFINITY, |delay| delay * by_others / DELAY_MIN);
@@ -446,15 +471,14 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
             return Outcome::near(&[others, (steal, STEAL_MIN)], text);
         }
         let text = format!("its own peers on this machine used {} of its CPUs' time", percent(peers));
-        let draft = Draft::new(Class::NoisyNeighbor, peers, text)
-            .sign_if(named(&[host.peers.clone(), asking].concat()));
+        let draft = Draft::new(Class::NoisyNeighbor, peers, text).sign_if(named(&host.peers));
         return Outcome::Noted(draft.next("peers on CPUs of their own, or on another machine"));
     }
     let draft = Draft::new(Class::NoisyNeighbor, foreign + steal, text)
         .sure(Confidence::High)
         .fact(format!("others used {} of its CPUs' time", percent(foreign)), foreign, "share")
         .fact(format!("the hypervisor kept {}", percent(steal)), steal, "share")
-        .sign_if(with_the_rest(named(&others), &others, foreign, share))
+        .sign_if(with_the_rest(named(&host.neighbours), &host.neighbours, foreign, share))
         .sign_if(yielding(host.yielding_ns, share))
         .next("stop them, or keep them off the server's CPUs (cpuset); on a shared host, another host");
     match cost.filter(|cost| *cost < DELAY_MIN && steal < STEAL_MIN) {

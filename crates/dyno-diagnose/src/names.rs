@@ -434,6 +434,9 @@ pub(super) const LOOKS: &[&str] = &[
 pub(super) const KEEPERS: &[&str] =
     &["C1 Compiler*", "C2 Compiler*", "VM Thread", "VM Periodic*", "G1 *", "GC Thread*", "V8 DefaultWorke*"];
 
+/// Of those, the ones that compile: a program that has just begun keeps one of them busy, and nobody waits for it.
+pub(super) const COMPILERS: &[&str] = &["C1 Compiler*", "C2 Compiler*"];
+
 /// What one writes into to wake who waits at a descriptor.
 pub(super) const WRITES_DESCRIPTOR: &[&str] = &["eventfd_write*", "pipe_write", "anon_pipe_write"];
 
@@ -447,6 +450,9 @@ pub(super) const LOOKS_AGAIN: &[&str] =
 
 /// Modules that sleep for nothing else.
 pub(super) const LOOKS_AGAIN_MODULES: &[&str] = &["*/libsqlite3*"];
+
+/// Of those that take a lock, those that run the caller's own code under it: what lies far inside of them is that code.
+pub(super) const RUNS_UNDER_LOCK: &[&str] = &["rb_mutex_synchronize*"];
 
 /// A lock is taken.
 pub(super) const ACQUIRE: &[&str] = &[

@@ -12,7 +12,7 @@ use super::draft::{Draft, Outcome, percent};
 use super::facts::Facts;
 use super::limits::{WAITING_SHARE_MIN, in_queue, pool_draft, unread, untaken};
 use super::names;
-use super::waits::{OffCpu, SLEEP_SHARE_MIN, ThreadTime};
+use super::waits::{OffCpu, SLEEP_SHARE_MIN, ThreadTime, senders};
 
 /// Of the CPU time, what the sleepers must use to be those who serve: others keep house beside them.
 const SERVE_SHARE_MIN: f64 = 0.75;
@@ -87,11 +87,15 @@ fn of_sleepers(facts: &Facts<'_>, spare: f64) -> Outcome {
     if let Some(draft) = perhaps {
         return Outcome::Noted(draft);
     }
-    if sleepers < SLEEPERS_MIN || sleepers * 2 < workers {
+    let are_a_pool = serve || work_for_others(facts, off, &asleep);
+    if sleepers < SLEEPERS_MIN || sleepers * 2 < workers || !are_a_pool {
         if let Some(draft) = behind::all_wait_for_the_clock(facts, off, spare) {
             return Outcome::Found(draft);
         }
         if let Some(draft) = nobody_accepts(facts, off, spare) {
+            return Outcome::Found(draft);
+        }
+        if let Some(draft) = queue_too_short(facts, spare) {
             return Outcome::Found(draft);
         }
         if let Some(draft) = looks_now_and_then(&asleep, spare).filter(|_| few && serve && by_clock) {
@@ -108,7 +112,25 @@ fn of_sleepers(facts: &Facts<'_>, spare: f64) -> Outcome {
         sleepers as f64,
         "threads",
     );
+    if asked_for(facts).is_none()
+        && let Some(draft) = behind::all_wait_for_the_clock(facts, off, spare)
+    {
+        return Outcome::Found(draft);
+    }
     pool(facts, before_others(draft.sign_if(queued), asked))
+}
+
+/// Waits of others that a sleeper ends for each of its sleeps, where it works for others.
+const ENDS_MIN: f64 = 0.5;
+
+/// Whether some of these threads answer clients, or end waits of others who may. Threads that keep house do neither, while others are
+/// seen to answer: who sleeps works little, and is seldom met at it.
+fn work_for_others(facts: &Facts<'_>, off: &OffCpu<'_>, threads: &[(u32, &ThreadTime)]) -> bool {
+    let senders = facts.seen.on_cpu.as_ref().map(senders).unwrap_or_default();
+    let works = |(tid, time): &(u32, &ThreadTime)| {
+        senders.contains(tid) || off.ended(*tid) as f64 >= ENDS_MIN * time.sleeps.max(1) as f64
+    };
+    senders.is_empty() || threads.iter().any(works)
 }
 
 /// Sleeps longer than this are for the time's sake; shorter ones may be looks, or a fast clock.
@@ -153,6 +175,28 @@ fn nobody_accepts(facts: &Facts<'_>, off: &OffCpu<'_>, spare: f64) -> Option<Dra
     let draft = pool_draft(spare, summary).sign(queued);
     (held_up < HELD_UP_MAX).then(|| {
         draft.next("where clients keep connections on which they ask nothing: a shorter time for keep-alive, or a server that waits for many at once")
+    })
+}
+
+/// Connections that found no room in the window, from which on a queue is too short; each of those clients waits for a second.
+const DROPPED_MIN: u64 = 10;
+
+/// Clients find no room before a listener though CPUs are free and it is emptied: they come in bursts that are longer than its queue.
+fn queue_too_short(facts: &Facts<'_>, spare: f64) -> Option<Draft> {
+    let queues = facts.seen.packets.as_ref()?.queues.iter();
+    let one = queues.max_by_key(|queue| queue.dropped).filter(|queue| queue.dropped >= DROPPED_MIN)?;
+    let room = one.backlog.map_or(String::new(), |backlog| format!(", which takes {backlog}"));
+    let summary = format!(
+        "{} connections found no room in the queue of {}{room}, while {} of the CPUs is free",
+        one.dropped,
+        one.local,
+        percent(spare)
+    );
+    facts.has_cpu_to_spare().then(|| {
+        pool_draft(spare, summary)
+            .fact(format!("{} connections were dropped there", one.dropped), one.dropped as f64, "connections")
+            .sign("a client whose connection is dropped tries again after a second")
+            .instead("a longer queue: the backlog of listen(), and net.core.somaxconn, which bounds it; or one who accepts more often")
     })
 }
 
@@ -407,6 +451,67 @@ mod tests {
             seen.packets = Some(Packets { sending: Some(sending), ..Packets::default() });
         });
         assert_eq!(pool.classes(), [Class::PoolLimit]);
+    }
+
+    /// Two loops that answer, beside four threads that keep house. Planted fault: any four that sleep are a pool.
+    #[test]
+    fn threads_that_keep_house_are_no_pool_however_many_they_are() {
+        let mut loops = Scene::new(&[4.0, 4.0, 0.02, 0.02, 0.02, 0.02]).on("run;send;tcp_sendmsg_[k]", 100);
+        for tid in 3..=6 {
+            loops = loops.off(tid, WaitClass::Sleep, "keep;usleep;hrtimer_nanosleep_[k]", 9.9);
+        }
+        let sending = Sending { rounds: 80, rounds_waiting: 45, waiting: 50, ..Sending::default() };
+        let with = |scene: Scene| {
+            let packets = Packets { sending: Some(sending), ..Packets::default() };
+            scene.with(|seen| seen.packets = Some(packets)).classes()
+        };
+        let mut answer = loops;
+        assert_eq!(with(Scene { seen: answer.seen.clone() }), []);
+        answer.seen.on_cpu.as_mut().unwrap().stacks[0].thread = 2;
+        assert_eq!(with(answer), [Class::PoolLimit], "one of the sleepers answers");
+    }
+
+    /// Eight workers that sleep 50 ms for each of 40 clients, whose requests an acceptor has read. Planted fault: only few sleepers are
+    /// asked whether clients wait.
+    #[test]
+    fn many_sleepers_are_a_limit_too_where_all_that_clients_ask_was_read() {
+        let pool = |looks_owed: u64| {
+            let mut scene = Scene::new(&[0.05; 8]).on("run;send;tcp_sendmsg_[k]", 1);
+            for tid in 1..=8 {
+                scene.seen.on_cpu.as_mut().unwrap().stacks[0].thread = tid - 1;
+                let one = scene.seen.on_cpu.as_ref().unwrap().stacks[0].clone();
+                scene.seen.on_cpu.as_mut().unwrap().stacks.push(one);
+                scene = scene.off(tid, WaitClass::Sleep, "run;nanosleep;hrtimer_nanosleep_[k]", 9.9);
+                scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap().samples = 200;
+            }
+            let serving =
+                Serving { connections: 40.0, looks: 400, looks_owed, owed_ms: 125.0, ..Serving::default() };
+            let packets = Packets { serving: Some(serving), ..Packets::default() };
+            scene.with(|seen| seen.packets = Some(packets)).classes()
+        };
+        assert_eq!(pool(395), [Class::PoolLimit]);
+        assert_eq!(pool(200), [], "half of them rest");
+    }
+
+    /// Planted faults: what is dropped is not asked (`DROPPED_MIN` of a million); one that is dropped is enough.
+    #[test]
+    fn a_queue_in_which_bursts_find_no_room_is_too_short() {
+        let drops = |dropped: u64, run_s: f64| {
+            let queue = Queue {
+                local: "0.0.0.0:80".into(),
+                looks: 60,
+                backlog: Some(5),
+                dropped,
+                ..Queue::default()
+            };
+            let packets = Packets { queues: vec![queue], ..Packets::default() };
+            let scene = Scene::new(&[run_s, run_s]).on("run;send;tcp_sendmsg_[k]", 100);
+            scene.with(|seen| seen.packets = Some(packets)).classes()
+        };
+        assert_eq!(
+            [drops(3_000, 1.0), drops(3, 1.0), drops(3_000, 9.9)],
+            [vec![Class::PoolLimit], vec![], vec![]]
+        );
     }
 
     /// Planted fault: sleepers found whether or not anybody waits for them (`pool` that never answers `Noted`).

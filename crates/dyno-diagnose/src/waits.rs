@@ -267,8 +267,10 @@ impl<'o> OffCpu<'o> {
 
     /// Time of all threads that goes into disks themselves.
     fn at_disks_ns(&self) -> u64 {
-        let is_at_disk =
-            |stack: &&Stack| stack.wait.as_ref().is_some_and(|wait| wait.class == WaitClass::Disk);
+        let is_at_disk = |stack: &&Stack| {
+            stack.wait.as_ref().is_some_and(|wait| wait.class == WaitClass::Disk)
+                && !waits_for_nothing(stack, self.threads.get(&self.tid(stack)), self.window_ns)
+        };
         let waited: u64 = self.profile.stacks.iter().filter(is_at_disk).map(|stack| stack.weight_ns).sum();
         waited + self.sum(|time| time.syncing)
     }
@@ -314,9 +316,9 @@ impl<'o> OffCpu<'o> {
                 time.answers += if call.is_some_and(|call| !is_event_call(call)) { ns } else { 0 };
                 if call.is_some_and(is_poll) {
                     (time.polled, time.polls) = (time.polled + ns, time.polls + stack.samples);
-                    if by_clock {
-                        (time.timed, time.timeouts) = (time.timed + ns, time.timeouts + stack.samples);
-                    }
+                }
+                if by_clock && call.is_some_and(is_event_call) {
+                    (time.timed, time.timeouts) = (time.timed + ns, time.timeouts + stack.samples);
                 }
                 if frames.iter().any(|frame| names::is(&frame.name, names::RESOLVER)) {
                     (time.names, time.lookups) = (time.names + ns, time.lookups + stack.samples);
@@ -398,6 +400,10 @@ impl<'o> OffCpu<'o> {
     /// What a wait was for: a turn is one at a lock, whatever the thread slept in.
     fn class(&self, stack: &Stack, frames: &[&Frame]) -> WaitClass {
         let class = wait_class(stack, frames, self.meets_disk);
+        let time = self.threads.get(&self.tid(stack));
+        if class == WaitClass::Disk && waits_for_nothing(stack, time, self.window_ns) {
+            return WaitClass::Other;
+        }
         let other = matches!(class, WaitClass::Network | WaitClass::Other);
         let turn = other && self.equals.turn(self.profile, stack).is_some();
         if turn { WaitClass::Lock } else { class }
@@ -697,24 +703,6 @@ impl<'o> OffCpu<'o> {
         self.locks.get(&format!("{} {kind:?}", self.name_of_lock(stack, frames, kind)))
     }
 
-    /// Names of other processes whose writes ended a tenth or more of the waits for a network or a pipe.
-    pub(super) fn askers(&self) -> BTreeSet<&'o str> {
-        let (mut all, mut by) = (0, BTreeMap::<&'o str, u64>::new());
-        for stack in &self.profile.stacks {
-            if stack.wait.as_ref().is_none_or(|wait| wait.class != WaitClass::Network) {
-                continue;
-            }
-            all += stack.samples;
-            let waker = stack.waker.and_then(|at| self.profile.wakers.get(at as usize));
-            let Some(waker) = waker.filter(|waker| !self.own.contains(&waker.tid)) else { continue };
-            let mut frames = waker.frames.iter().map(|at| &self.profile.frames[*at as usize]);
-            if frames.any(|frame| names::is(&frame.name, names::SENDS)) {
-                *by.entry(waker.name.as_str()).or_default() += stack.samples;
-            }
-        }
-        by.into_iter().filter(|(_, waits)| *waits * 10 >= all).map(|(name, _)| name).collect()
-    }
-
     /// Two threads that run in turns: each waits for the other alone, and never do both run.
     pub(super) fn turns(&self) -> Option<Turns> {
         let pairs = self.handed.keys().filter(|(waiter, waker)| waiter < waker && *waiter > 0);
@@ -885,6 +873,23 @@ pub(super) fn sends(seen: &Observation, tid: u32) -> bool {
     let mut stacks = on.stacks.iter().filter(is_its);
     stacks.any(|stack| leaf_first(on, stack).iter().any(|frame| names::is(&frame.name, names::SENDS)))
 }
+
+/// The threads that were seen to send something.
+pub(super) fn senders(on: &Profile) -> BTreeSet<u32> {
+    let sends =
+        |stack: &&Stack| leaf_first(on, stack).iter().any(|frame| names::is(&frame.name, names::SENDS));
+    let threads = on.stacks.iter().filter(sends).filter_map(|stack| on.threads.get(stack.thread as usize));
+    threads.map(|thread| thread.tid).collect()
+}
+
+/// Whether a thread that does no work waits for what disks may say: that of a library which has nothing asked for at the moment.
+fn waits_for_nothing(stack: &Stack, time: Option<&ThreadTime>, window_ns: f64) -> bool {
+    let call = stack.wait.as_ref().and_then(|wait| wait.system_call.as_deref());
+    call.is_some_and(|call| REAPS.contains(&call)) && !time.is_some_and(|time| time.works(window_ns))
+}
+
+/// Calls that wait for whatever was asked of disks, and do so where nothing was.
+const REAPS: [&str; 2] = ["io_getevents", "io_pgetevents"];
 
 /// Of the time in which these threads wait for no lock and no CPU, the share that they spend on a disk.
 fn spent_at_disks(threads: &BTreeMap<u32, ThreadTime>, tids: &BTreeSet<u32>) -> f64 {

@@ -199,7 +199,7 @@ impl<'a> Master<'a> {
         }
         while let Some(signal) = self.ears.as_ref().and_then(|ears| ears.signals.next()) {
             match signal {
-                Signal::Term | Signal::Int => self.on_stop(on_event),
+                Signal::Term | Signal::Int | Signal::Quit => self.on_stop(on_event),
                 // A terminal that is gone takes what was started in it along.
                 Signal::Hup if self.has_terminal && !tty::is_terminal(std::io::stderr()) => {
                     self.on_stop(on_event);
@@ -215,11 +215,14 @@ impl<'a> Master<'a> {
     /// Each generation opens its logs anew, and tells of it; what the master says itself goes into the error log too.
     fn reopen_logs(&self) {
         self.all().for_each(|generation| drop(signal::kill(generation.pid, Signal::Usr1)));
-        if let Some(errors) = &self.setup.config.error_log
-            && let Some((_, Ok(new))) = errors.open_anew()
-        {
-            // The old file goes on being written where that fails, which generations tell of.
-            let _ = errors.change(&new);
+        // Those of a generation that starts have a descriptor of their own, and are the master's when it has.
+        let next = self.next.as_ref().and_then(|next| next.setup.as_ref());
+        let setups = [Some(&self.setup), next].into_iter().flatten();
+        for errors in setups.filter_map(|setup| setup.config.error_log.as_ref()) {
+            if let Some((_, Ok(new))) = errors.open_anew() {
+                // The old file goes on being written where that fails, which generations tell of.
+                let _ = errors.change(&new);
+            }
         }
     }
 
@@ -346,7 +349,8 @@ impl<'a> Master<'a> {
 }
 
 fn ears() -> Result<Ears, EngineError> {
-    let mut heard = vec![Signal::Term, Signal::Int, Signal::Child, Signal::Usr1, Signal::Usr2];
+    // A terminal sends SIGQUIT (Ctrl-\) to all of a server's processes: children inherit that it waits to be asked for.
+    let mut heard = vec![Signal::Term, Signal::Int, Signal::Quit, Signal::Child, Signal::Usr1, Signal::Usr2];
     // Whoever started it with nohup wants it to outlive the terminal.
     heard.extend(Some(Signal::Hup).filter(|hup| !signal::is_ignored(*hup)));
     let signals = SignalFd::new(&heard).map_err(refused("take signals by descriptor"))?;

@@ -5,7 +5,7 @@
 //! awaited, for two seconds, or for twice as long as the longest answer took, so that their latencies are in the figures;
 //! rates are of the time before.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::beside::{Beside, Progress, Waited};
@@ -152,8 +152,9 @@ pub fn beside<T>(
     };
     let (block, found) = crew.beside(&spec, stop, at_edge, look);
     let limited = Signs::of(&block, plan.session.connections).limited();
-    // Only a run that was stopped is shorter than its plan.
-    let ended = if block.loaded.wall_ns < plan.duration_ns { Ended::Stopped } else { Ended::Whole };
+    // One may also be stopped while its last answers are awaited.
+    let is_stopped = block.loaded.wall_ns < plan.duration_ns || stop.load(Ordering::Relaxed);
+    let ended = if is_stopped { Ended::Stopped } else { Ended::Whole };
     Ok((LoadReport { block, limited, ended }, found))
 }
 

@@ -329,6 +329,8 @@ INLINE u64 user_shape(void *context, struct control *all, struct task_struct *ta
 enum { SURE = 3 };                         /* a stale address lies in one place three times in 32 * 32 * 32 */
 enum { SURE_BLINDLY = 8 };                 /* and one too deep to be looked through, by its depth alone */
 enum { LOOK_AGAIN = 64 };                  /* uses, until a stack is unwound again */
+enum { TAKEN = 17 };                       /* EEXIST */
+enum { PLACES = 6 };                       /* that are tried for a stack */
 enum { INNER = 4 };                        /* frames of the tracepoint itself, at most, which lie below its arguments */
 
 INLINE int is_sure(struct layout *layout) {
@@ -425,6 +427,17 @@ INLINE void learn(void *context, struct kernel_words *here, struct layout *known
 }
 
 /*
+ * Keeps the stack. A table of stacks has one place for each: where another one has it the kernel refuses. Without its innermost
+ * frames, which are the tracepoint's and the scheduler's, the same stack has another place.
+ */
+INLINE long kept_stack(void *context) {
+    long id = -TAKEN;
+    for (u32 left_out = 0; left_out < PLACES && id == -TAKEN; left_out++)
+        id = stack_id(context, &kernel_stacks, left_out);
+    return id;
+}
+
+/*
  * The stack's number. `key`: what is likely to have the same stack again. `exactly`: the key holds so much that it stands
  * for a stack that is too deep to be looked through, once it has always been the same.
  */
@@ -440,7 +453,7 @@ INLINE s32 kernel_stack(void *context, struct control *all, u64 key, u32 exactly
         if (is_there(here, known, context) && is_sure(known))
             return id;
     }
-    s32 id = (s32)stack_id(context, &kernel_stacks, 0);
+    s32 id = (s32)kept_stack(context);
     if (id < 0) {
         count(&all->lost_stacks);
         return NO_STACK;

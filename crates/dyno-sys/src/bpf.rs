@@ -195,6 +195,11 @@ impl Object {
     /// Makes the object's maps and moves its programs to this kernel's layouts. `bytes` may have been patched by the
     /// caller; they need no alignment. Needs CAP_BPF and CAP_PERFMON, or root.
     pub fn load(bytes: &[u8]) -> Result<Object, BpfError> {
+        Object::load_sized(bytes, None)
+    }
+
+    /// The same with another number of rows for the table of this name.
+    pub(crate) fn load_sized(bytes: &[u8], sized: Option<(&str, u32)>) -> Result<Object, BpfError> {
         if !has_the_kernels_numbers() {
             return Err(BpfError::Namespace);
         }
@@ -210,7 +215,12 @@ impl Object {
         // SAFETY: `words` is at least as long as `bytes`, initialised, and lives through the call.
         let aligned = unsafe { std::slice::from_raw_parts(start, bytes.len()) };
         // By its own way it would read the kernel's types, some megabytes of them, once more.
-        let loaded = EbpfLoader::new().btf(Some(&types)).load(aligned);
+        let mut loader = EbpfLoader::new();
+        loader.btf(Some(&types));
+        if let Some((table, rows)) = sized {
+            loader.map_max_entries(table, rows);
+        }
+        let loaded = loader.load(aligned);
         let loaded = loaded.map_err(|error| BpfError::Load(Box::new(error)))?;
         Ok(Object { loaded, types, kept: Vec::new() })
     }
@@ -331,6 +341,27 @@ fn scope(pid: Option<Pid>) -> UProbeScope {
     number.map_or(UProbeScope::AllProcesses, UProbeScope::OneProcess)
 }
 
+/// So often a program is handed to the kernel whose check of it a signal ended: libbpf does as much.
+const CHECKS_MAX: usize = 5;
+
+/// Loads a program. The kernel leaves off checking it when a signal comes in, and answers `EAGAIN`; a child that ends is one.
+fn looked_through<E>(
+    was_interrupted: fn(&E) -> bool,
+    mut load: impl FnMut() -> Result<(), E>,
+) -> Result<(), E> {
+    for _ in 1..CHECKS_MAX {
+        match load() {
+            Err(error) if was_interrupted(&error) => {}
+            loaded => return loaded,
+        }
+    }
+    load()
+}
+
+fn was_interrupted(error: &ProgramError) -> bool {
+    matches!(error, ProgramError::LoadError { io_error, .. } if io_error.kind() == io::ErrorKind::WouldBlock)
+}
+
 /// Attaches a program that may have been loaded before.
 fn held(program: &mut Program, hook: Hook<'_>, types: &Btf) -> Result<Vec<Link>, ProgramError> {
     let is_loaded = program.fd().is_ok();
@@ -338,7 +369,7 @@ fn held(program: &mut Program, hook: Hook<'_>, types: &Btf) -> Result<Vec<Link>,
         Hook::Typed(name) => {
             let program = <&mut BtfTracePoint>::try_from(program)?;
             if !is_loaded {
-                program.load(name, types)?;
+                looked_through(was_interrupted, || program.load(name, types))?;
             }
             let link = program.attach()?;
             Ok(vec![Link::Typed(program.take_link(link)?)])
@@ -346,7 +377,7 @@ fn held(program: &mut Program, hook: Hook<'_>, types: &Btf) -> Result<Vec<Link>,
         Hook::CpuClock { period_ns } => {
             let program = <&mut PerfEvent>::try_from(program)?;
             if !is_loaded {
-                program.load()?;
+                looked_through(was_interrupted, || program.load())?;
             }
             let clocks = clocks(program.fd()?.as_fd(), period_ns).map_err(clock_refused)?;
             Ok(clocks.into_iter().map(Link::Clock).collect())
@@ -354,7 +385,7 @@ fn held(program: &mut Program, hook: Hook<'_>, types: &Btf) -> Result<Vec<Link>,
         Hook::Instruction { image, offset, pid } => {
             let program = <&mut UProbe>::try_from(program)?;
             if !is_loaded {
-                program.load()?;
+                looked_through(was_interrupted, || program.load())?;
             }
             let link = program.attach(offset, image, scope(pid))?;
             Ok(vec![Link::Instruction(program.take_link(link)?)])
@@ -362,7 +393,7 @@ fn held(program: &mut Program, hook: Hook<'_>, types: &Btf) -> Result<Vec<Link>,
         Hook::Raw(name) => {
             let program = <&mut RawTracePoint>::try_from(program)?;
             if !is_loaded {
-                program.load()?;
+                looked_through(was_interrupted, || program.load())?;
             }
             let link = program.attach(name)?;
             Ok(vec![Link::Raw(program.take_link(link)?)])
@@ -462,5 +493,21 @@ mod tests {
     fn no_word_beyond_the_end_of_a_map_is_used() {
         check_room("controls", 53, 424);
         check_room("controls", 54, 424);
+    }
+
+    /// Planted faults: the first refusal counts; any refusal is asked again.
+    #[test]
+    fn a_check_that_a_signal_ended_is_made_again() {
+        let tries = |errno: i32, in_vain: usize| {
+            let mut tries = 0;
+            let is_again = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+            let loaded = looked_through(is_again, || {
+                tries += 1;
+                if tries > in_vain { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) }
+            });
+            (tries, loaded.is_ok())
+        };
+        assert_eq!([tries(libc::EAGAIN, 2), tries(libc::EAGAIN, 9)], [(3, true), (CHECKS_MAX, false)]);
+        assert_eq!(tries(libc::EPERM, 2), (1, false));
     }
 }

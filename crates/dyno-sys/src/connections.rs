@@ -141,7 +141,8 @@ impl Connections {
                 all.listens = true;
             } else {
                 all.held += 1;
-                all.unread += usize::from(line.unread > 0);
+                // A far side's end that was not taken stands in the queue as a byte: it asks for nothing.
+                all.unread += usize::from(line.unread > u64::from(line.state == CLOSE_WAIT));
             }
         }
         all

@@ -3,6 +3,7 @@
 //! The engine's content is written into one, sealed, and mapped by every worker. What is not sealed is not mapped:
 //! memory that another process can write is no `&[u8]`.
 
+use crate::clock;
 use crate::errno::checked;
 use std::ffi::CStr;
 use std::fs::File;
@@ -61,13 +62,26 @@ pub fn make_huge(fd: impl AsFd, bytes: usize) -> io::Result<()> {
     made
 }
 
+/// So long somebody may have it by chance: a child between fork and exec has what its parent had mapped at that moment, and whoever
+/// moves pages holds them for a moment.
+const BUSY_NS_MAX: u64 = 1_000_000_000;
+const BUSY_NAP_NS: u64 = 1_000_000;
+
 /// Ends all change of it for good.
 ///
 /// # Errors
-/// What fcntl(2) says: `EBUSY` while somebody has it mapped for writing.
+/// What fcntl(2) says: `EBUSY` where somebody has it mapped so that he may write, and still does after a second.
 pub fn seal(fd: impl AsFd) -> io::Result<()> {
-    // SAFETY: F_ADD_SEALS takes a number.
-    checked(unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_ADD_SEALS, SEALS) }).map(|_| ())
+    let until_ns = clock::mono_ns() + BUSY_NS_MAX;
+    loop {
+        // SAFETY: F_ADD_SEALS takes a number.
+        match checked(unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_ADD_SEALS, SEALS) }) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && clock::mono_ns() < until_ns => {
+                clock::sleep_ns(BUSY_NAP_NS);
+            }
+            sealed => return sealed.map(|_| ()),
+        }
+    }
 }
 
 /// Bytes of a sealed memfd, for as long as this lives.
@@ -143,6 +157,25 @@ mod tests {
         let mapping = Mapping::of_sealed(&file).unwrap();
         drop(file);
         assert_eq!(mapping.as_ref(), b"for good");
+    }
+
+    /// As a child between fork and exec does. Planted fault: the first refusal counts.
+    #[test]
+    fn who_has_it_mapped_for_a_moment_is_waited_for() {
+        let mut file = create(c"a test").unwrap();
+        file.write_all(&[7; 4096]).unwrap();
+        let (null, access) = (std::ptr::null_mut(), libc::PROT_READ | libc::PROT_WRITE);
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+        let at = unsafe { libc::mmap(null, 4096, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        assert_ne!(at, libc::MAP_FAILED);
+        let at = at.addr();
+        let ends = std::thread::spawn(move || {
+            clock::sleep_ns(50_000_000);
+            // SAFETY: exactly what was mapped above, and nothing refers into it.
+            unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(at), 4096) }
+        });
+        seal(&file).unwrap();
+        assert_eq!(ends.join().unwrap(), 0);
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub use cost::{
 };
 pub use files::{kernel_symbols, link_name, names, parse_capabilities, text};
 pub use machine::{
-    CpuStat, LoadAverage, Machine, cpu_stat, load_average, machine, memory_left_bytes, nofile,
+    CpuStat, LoadAverage, Machine, begun, cpu_stat, load_average, machine, memory_left_bytes, nofile,
     parse_cpu_model, parse_cpu_stat, parse_load_average, parse_memory_bytes, raise_nofile_to_hard, uptime_ns,
 };
 pub use maps::{
@@ -35,10 +35,10 @@ pub use process::{
     Stat, all_sleeping, anonymous_bytes, cpus_allowed, epoll_events, folder, has_ended, has_thread_ended,
     is_gone, maps, parse_epoll_fdinfo, parse_maps, parse_run_ns, parse_stat, parse_status_field,
     parse_status_kib, process_of, pss_bytes, rss_bytes, rss_peak_bytes, run_ns, standing_for, stat, state,
-    timer_slack_ns, tree, user_system_ticks,
+    task_run_ns, timer_slack_ns, tree, user_system_ticks,
 };
 pub use traffic::{
     CpuQuota, NetCount, NetCpu, PacketLine, PacketTap, QuotaGroup, Ticks, all_ticks, binding_quota,
-    cpu_quota, cpu_quotas, memory_limit_bytes, most_held, net_count, net_cpus, packet_taps, parse_cpu_max,
+    cpu_quotas, memory_limit_bytes, most_held, net_count, net_cpus, packet_taps, parse_cpu_max,
     parse_cpu_stat_file, parse_dev, parse_net_cpus, parse_packet,
 };

@@ -125,7 +125,8 @@ impl Ring {
         let Some(head) = head else { return Peeked { is_garbled: true, ..peeked } };
         while at != head {
             let Some((length, next)) = self.record(at, head) else {
-                return Peeked { is_garbled: true, ..peeked };
+                // The whole ones before it are whole: it is met again when they are released.
+                return Peeked { is_garbled: peeked.records == 0, ..peeked };
             };
             if peeked.records > 0 && length > bytes_max.saturating_sub(out.len() - before) {
                 break;
@@ -346,6 +347,24 @@ mod tests {
         ring.release(peeked);
         assert_eq!(ring.push(b"next"), Pushed::Whole);
         assert_eq!(drained(&ring), b"next");
+    }
+
+    /// Red where one bad length gives up what stands before it.
+    #[test]
+    fn what_stands_before_a_garbled_length_is_read_and_released_by_itself() {
+        let ring = Ring::new(64).unwrap();
+        ring.push(b"good");
+        ring.push(b"bad");
+        ring.slots[2].store(u64::MAX, Relaxed);
+        let mut out = Vec::new();
+        let peeked = ring.peek(&mut out, usize::MAX);
+        assert_eq!((peeked.records, peeked.is_garbled, out.as_slice()), (1, false, &b"good"[..]));
+        ring.release(peeked);
+        let mut out = Vec::new();
+        let peeked = ring.peek(&mut out, usize::MAX);
+        assert!(peeked.is_garbled && out.is_empty());
+        ring.release(peeked);
+        assert_eq!((ring.push(b"next"), drained(&ring)), (Pushed::Whole, b"next".to_vec()));
     }
 
     #[test]

@@ -244,7 +244,7 @@ pub(super) const LINES: &[Line] = &[
         |peers| {
             full(9.0, unread(9, 20)).with(|seen| (seen.host.peers_ns, seen.host.own_ns) = (ns(peers), S / 10))
         },
-        5.8,
-        5.6,
+        4.8,
+        4.6,
     ),
 ];

@@ -118,12 +118,15 @@ pub(crate) fn write_rings(job: Job) -> io::Result<()> {
     }
 }
 
-/// Whether a writer that was told to stop has nothing more to do, or nothing more that it can.
+/// Whether a writer that was told to stop has nothing more to do, or nothing more that it can: a disk that is full may have room in a
+/// moment, and a reader may come.
 fn is_over(round: Round, stopped_ns: u64, patience_ns: u64) -> bool {
+    let waited_ns = clock::mono_ns().saturating_sub(stopped_ns);
     match round {
         Round::Something => false,
-        Round::Nothing | Round::Refused => true,
-        Round::Waits => clock::mono_ns().saturating_sub(stopped_ns) > patience_ns,
+        Round::Nothing => true,
+        Round::Refused => waited_ns > patience_ns.min(WRITER_NS_MAX),
+        Round::Waits => waited_ns > patience_ns,
     }
 }
 
@@ -175,7 +178,6 @@ impl Writer {
     fn write_some(&mut self, number: usize) -> Option<Took> {
         let ring = self.rings[number];
         let (peeked, took) = self.sink.take(number, ring);
-        self.lost.fetch_add(u64::from(peeked.is_garbled), Ordering::Relaxed);
         if peeked.is_garbled || took == Some(Took::Whole) {
             self.written.push((number, peeked));
         }
@@ -192,6 +194,7 @@ impl Writer {
                 self.sink.forget(number);
                 continue;
             }
+            self.lost.fetch_add(u64::from(peeked.is_garbled), Ordering::Relaxed);
             self.rings[number].release(peeked);
             self.sink.released(number);
             if let Some(waiting) = &self.waiting {
@@ -212,6 +215,8 @@ impl Writer {
                         self.sink.change(log.into());
                     }
                 }
+                // There was no descriptor left for it: what is open goes on being written.
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                 Ok(_) | Err(_) => return false,
             }
@@ -277,6 +282,18 @@ mod tests {
         let ring = ring_of("one\ntwo\nthree\n");
         write_rings(job(&[ring], full.into())).unwrap();
         assert_eq!(ring.records(), 3);
+    }
+
+    /// Red where the first refusal after the stop is the end.
+    #[test]
+    fn a_log_that_refuses_at_the_stop_is_tried_for_two_seconds_more() {
+        const S: u64 = 1_000_000_000;
+        let over = |round, ago_ns: u64, patience_ns| {
+            is_over(round, clock::mono_ns().saturating_sub(ago_ns), patience_ns)
+        };
+        assert_eq!([over(Round::Refused, S, 30 * S), over(Round::Refused, 3 * S, 30 * S)], [false, true]);
+        assert_eq!([over(Round::Waits, 3 * S, 30 * S), over(Round::Waits, 31 * S, 30 * S)], [false, true]);
+        assert!(over(Round::Nothing, 0, 30 * S) && !over(Round::Something, 40 * S, 30 * S));
     }
 
     #[test]

@@ -63,10 +63,11 @@ impl Master<'_> {
     pub(super) fn look_at_successor(&mut self, on_event: &mut dyn FnMut(Event)) {
         let Some(successor) = &self.successor else { return };
         let mut word = [0; 512];
-        if successor.until_ns <= clock::mono_ns() {
-            return self.not_handed_over("it was not ready in time".to_owned(), on_event);
-        }
+        // What it has said counts, however late it is read: one that serves must not be killed.
         if !matches!(socket::wait_readable(&successor.ready, 0), Ok(Ready::Yes)) {
+            if successor.until_ns <= clock::mono_ns() {
+                self.not_handed_over("it was not ready in time".to_owned(), on_event);
+            }
             return;
         }
         match socket::read(&successor.ready, &mut word) {
@@ -74,6 +75,9 @@ impl Master<'_> {
             Io::Done(length) => {
                 let why = String::from_utf8_lossy(&word[..length]).into_owned();
                 self.not_handed_over(why, on_event);
+            }
+            _ if successor.until_ns <= clock::mono_ns() => {
+                self.not_handed_over("it was not ready in time".to_owned(), on_event);
             }
             _ => {
                 // It has closed it unsaid: its death, or the deadline, tells the rest.

@@ -592,7 +592,9 @@ impl Rig for Live<'_> {
     }
 
     fn throttled(&self) -> Option<u64> {
-        proc::cpu_quota(self.subject.pid).map(|quota| quota.throttled)
+        // Each of the groups one above the other keeps it from its CPUs.
+        let all = proc::cpu_quotas(self.subject.pid);
+        (!all.is_empty()).then(|| all.iter().map(|group| group.quota.throttled).sum())
     }
 
     fn interrupt_ns(&self) -> Option<u64> {

@@ -127,10 +127,11 @@ impl<'h, N: FnMut(Place<'_>) -> Option<String>> Reading<'h, N> {
                 }
                 self.names.insert(*tid, (*name).to_owned());
             }
-            What::Fork { pid, parent, tid, parent_tid } => {
+            What::Fork { is_of_before: true, .. } => {}
+            What::Fork { pid, parent, tid, parent_tid, .. } => {
                 self.spaces.fork(*pid, *parent);
                 if let Some(name) = self.names.get(parent_tid).cloned() {
-                    self.names.entry(*tid).or_insert(name);
+                    self.names.insert(*tid, name);
                 }
             }
             What::LostRecords(lost) => self.lost[0] = self.lost[0].saturating_add(*lost),
@@ -222,7 +223,14 @@ impl<'h, N: FnMut(Place<'_>) -> Option<String>> Reading<'h, N> {
                 "processes that forked had more maps than are kept: some places have no file".to_owned(),
             );
         }
-        if self.without_chain > 0 {
+        let elsewhere = self.events.event.is_without_user_callers();
+        if elsewhere && self.copied_stacks == 0 {
+            warnings.push(
+                "callers in user space stand in branch records (--call-graph lbr), which were not read: perf script shows them"
+                    .to_owned(),
+            );
+        }
+        if self.without_chain > 0 && !elsewhere {
             let text =
                 format!("{} samples have no call chain: perf record -g records it", self.without_chain);
             warnings.push(text);

@@ -54,8 +54,9 @@ pub(super) struct Watch {
     stacks: UserStacks,
     /// Kernel functions of threads that waited before the start, by the shape they were given.
     seeded: HashMap<u64, Vec<Raw>>,
-    /// Threads that did not wait when the watch began: those without an event since had a CPU all the time.
-    unseeded: Vec<(Pid, Tid)>,
+    /// Threads that did not wait when the watch began, with the time that they had run: those without an event since had a CPU all
+    /// the time, or never.
+    unseeded: Vec<(Pid, Tid, u64)>,
     spans: Vec<Span>,
     spans_cut: bool,
     ended: Vec<(Thread, String)>,
@@ -74,7 +75,8 @@ impl Watch {
             Calls::Counted => bpf::Calls::Watched,
             Calls::Passed => bpf::Calls::Passed,
         };
-        let probe = Probe::load(Settings { min_ns, spans, calls }).map_err(refused)?;
+        let probe = Probe::load(Settings { min_ns, spans, calls, kernel_stacks: bpf::KERNEL_STACKS })
+            .map_err(refused)?;
         let mut watch = Watch::new(probe, held);
         watch.probe.name_objects(&named_calls()).map_err(refused)?;
         pids.iter().try_for_each(|pid| watch.take_in(*pid))?;
@@ -140,7 +142,7 @@ impl Watch {
             let is_stopped = matches!(state, Some('T' | 't'));
             self.stopped += usize::from(is_stopped);
             if !is_stopped && !matches!(state, Some('S' | 'D')) {
-                self.unseeded.push((pid, tid));
+                self.unseeded.push((pid, tid, proc::task_run_ns(pid, tid).unwrap_or(0)));
                 continue;
             }
             let place = Place::of(pid, tid);
@@ -300,7 +302,7 @@ impl Watch {
             let name = name_or_of_process(thread.pid, thread.tid);
             threads.push((closed(thread, end_ns, waits), name));
         }
-        threads.extend(always_running(&self.unseeded, &threads, (self.start_ns, end_ns)));
+        threads.extend(without_events(&self.unseeded, &threads, (self.start_ns, end_ns), waits));
         if self.held == Held::Yes {
             forget_holding(&self.seeded, &mut threads, waits);
         }
@@ -361,23 +363,52 @@ fn name_or_of_process(pid: Pid, tid: Tid) -> String {
     if own.is_empty() { name(pid, pid) } else { own }
 }
 
-/// Threads without an event of the scheduler, of those that were there when the watch began: they had a CPU all the time.
-/// One that came since has a row, or came after the end.
-fn always_running(
-    unseeded: &[(Pid, Tid)],
+/// Threads without an event of the scheduler, of those that were there when the watch began: they had a CPU all the time, or stood
+/// in line for one. One that came since has a row, or came after the end.
+fn without_events(
+    unseeded: &[(Pid, Tid, u64)],
     known: &[(Thread, String)],
     (start_ns, end_ns): (u64, u64),
+    waits: &mut Vec<Wait>,
 ) -> Vec<(Thread, String)> {
-    let known: BTreeSet<Tid> = known.iter().map(|(thread, _)| thread.tid).collect();
-    let unknown =
-        unseeded.iter().copied().filter(|(pid, tid)| !known.contains(tid) && state(*pid, *tid) == Some('R'));
     assert!(start_ns <= end_ns, "the clock is monotonic");
-    let running_ns = end_ns - start_ns;
+    let known: BTreeSet<Tid> = known.iter().map(|(thread, _)| thread.tid).collect();
+    let unknown = unseeded
+        .iter()
+        .copied()
+        .filter(|(pid, tid, _)| !known.contains(tid) && state(*pid, *tid) == Some('R'));
     unknown
-        .map(|(pid, tid)| {
-            (Thread { tid, pid, running_ns, runnable_ns: 0, waiting_ns: 0, open: Vec::new() }, name(pid, tid))
+        .map(|(pid, tid, run_ns)| {
+            let ran_ns = proc::task_run_ns(pid, tid).unwrap_or(0).saturating_sub(run_ns);
+            let thread = all_the_time((pid, tid), end_ns - start_ns, ran_ns);
+            waits.extend((thread.runnable_ns > 0).then(|| in_line(&thread)));
+            (thread, name(pid, tid))
         })
         .collect()
+}
+
+/// A thread that did one thing for so long: no switch came between. What it ran is counted up to a tick before.
+fn all_the_time((pid, tid): (Pid, Tid), all_ns: u64, ran_ns: u64) -> Thread {
+    let (running_ns, runnable_ns) = if ran_ns >= all_ns / 2 { (all_ns, 0) } else { (0, all_ns) };
+    Thread { tid, pid, running_ns, runnable_ns, waiting_ns: 0, open: Vec::new() }
+}
+
+/// Its row: what it was about to do is not seen.
+fn in_line(thread: &Thread) -> Wait {
+    Wait {
+        tid: thread.tid,
+        pid: thread.pid,
+        part: Part::Queue,
+        shape: None,
+        kernel_stack: None,
+        system_call: None,
+        object: None,
+        waker: None,
+        fault: None,
+        ns: thread.runnable_ns,
+        count: 1,
+        max_ns: thread.runnable_ns,
+    }
 }
 
 #[cfg(test)]
@@ -413,6 +444,18 @@ mod tests {
         let mut waits = Vec::new();
         let thread = closed(of(open), 100, &mut waits);
         assert_eq!((thread.waiting_ns, waits[0].ns, waits[0].count), (40, 30, 1));
+    }
+
+    /// Fault: whoever is ready and has no event had a CPU.
+    #[test]
+    fn a_thread_that_never_got_a_cpu_stood_in_line_for_one() {
+        let times = |ran_ns| {
+            let thread = all_the_time((1, 2), 2_000_000_000, ran_ns);
+            (thread.running_ns, thread.runnable_ns)
+        };
+        assert_eq!([times(1_990_000_000), times(0)], [(2_000_000_000, 0), (0, 2_000_000_000)]);
+        let row = in_line(&all_the_time((1, 2), 2_000_000_000, 0));
+        assert_eq!((row.part, row.ns, row.tid), (Part::Queue, 2_000_000_000, 2));
     }
 
     /// Fault: `closed` that takes the last stretch alone.

@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 use dyno_record::profile::{Frame, Origin, Profile, Stack, Thread};
 use dyno_sys::{Pid, Tid};
 
-/// What stands for code that nobody saw.
+/// What stands for code that nobody saw, and where samples were lost as well: whose these were is not known.
 const MARK: &str = "[ended before a sample]";
+const MARK_OF_LOST: &str = "[not sampled]";
 
 /// Less than this part of all time is left out: every thread ends between two ticks.
 const SHARE_MIN: f64 = 0.01;
@@ -82,8 +83,12 @@ impl Short {
         if share < SHARE_MIN {
             return None;
         }
+        let (mark, or_lost) = match profile.sampling.lost {
+            0 => (MARK, String::new()),
+            lost => (MARK_OF_LOST, format!(", or where {lost} samples were lost")),
+        };
         let frame = profile.frames.len() as u32;
-        profile.frames.push(Frame { name: MARK.to_owned(), origin: Origin::Mark, ..Frame::default() });
+        profile.frames.push(Frame { name: mark.to_owned(), origin: Origin::Mark, ..Frame::default() });
         for ((name, _), sum) in &self.sums {
             let thread = profile.threads.len() as u32;
             let (pid, tid) = (sum.first.0.cast_unsigned(), sum.first.1.cast_unsigned());
@@ -94,8 +99,8 @@ impl Short {
         profile.stacks.sort_by_key(|stack| std::cmp::Reverse(stack.weight_ns));
         let threads: u64 = self.sums.values().map(|sum| sum.threads).sum();
         Some(format!(
-            "{:.1} % of the CPU time fell in {threads} threads and processes that ended before a sample, or between two: \
-             the kernel counted it, it stands under {MARK}",
+            "{:.1} % of the CPU time fell in {threads} threads and processes that ended before a sample, or between two{or_lost}: \
+             the kernel counted it, it stands under {mark}",
             100.0 * share
         ))
     }
@@ -140,6 +145,17 @@ mod tests {
             .map(|t| (t.pid, t.tid))
             .collect();
         assert_eq!(threads, [(5, 7), (7, 7)]);
+    }
+
+    /// Fault: lost samples of a thread that lived for seconds are told as a thread's that ended before one.
+    #[test]
+    fn what_lost_samples_would_have_shown_is_not_said_to_have_ended() {
+        let (mut short, mut profile) = (Short::default(), Profile::default());
+        profile.sampling.lost = 12;
+        short.told(7, 300_000);
+        let said = short.write(&HashMap::new(), 1.0, &mut profile).unwrap();
+        assert!(said.contains("or where 12 samples were lost") && said.ends_with("[not sampled]"), "{said}");
+        assert_eq!(profile.frames[0].name, "[not sampled]");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
+use std::time::SystemTime;
 
 use dyno_sys::{Pid, proc};
 
@@ -25,7 +26,8 @@ pub(crate) struct JitSymbols {
 impl JitSymbols {
     /// Reads the map of a process, also of one in a container; empty when it wrote none.
     ///
-    /// Like perf, a map is believed only if the process's own user or root wrote it: /tmp is everybody's.
+    /// Like perf, a map is believed only if the process's own user or root wrote it: /tmp is everybody's. One that was written before
+    /// the process began is another's of the same number, as the first of every container has.
     ///
     /// `compiled` is what a Java virtual machine had compiled when it was seen; it is asked here where nobody has seen it.
     pub(crate) fn read(pid: Pid, compiled: Option<Vec<Function>>) -> JitSymbols {
@@ -33,7 +35,8 @@ impl JitSymbols {
         let places =
             [format!("{}/root/tmp/perf-{inner}.map", proc::folder(pid)), format!("/tmp/perf-{pid}.map")];
         let owner = fs::metadata(format!("/proc/{pid}")).map(|folder| folder.uid()).ok();
-        let raw = places.iter().find_map(|path| believed(path, owner)).unwrap_or_default();
+        let begun = proc::begun(pid);
+        let raw = places.iter().find_map(|path| believed(path, owner, begun)).unwrap_or_default();
         let mut symbols = JitSymbols::parse(&String::from_utf8_lossy(&raw));
         // A Java virtual machine writes none by itself, and its memory knows better than one that it wrote once.
         let compiled = compiled.or_else(|| Some(HotSpot::of(pid)?.functions())).unwrap_or_default();
@@ -80,11 +83,12 @@ impl JitSymbols {
 }
 
 /// A map's text, if it is one that is believed.
-fn believed(path: &str, owner: Option<u32>) -> Option<Vec<u8>> {
+fn believed(path: &str, owner: Option<u32>, begun: Option<SystemTime>) -> Option<Vec<u8>> {
     let Source::File(file) = Source::open(path.as_ref())? else { return None };
     let map = file.metadata().ok()?;
     let is_owned = map.uid() == 0 || owner.is_none_or(|owner| owner == map.uid());
-    if map.len() > MAP_BYTES_MAX || !is_owned {
+    let is_earlier = begun.zip(map.modified().ok()).is_some_and(|(begun, written)| written < begun);
+    if map.len() > MAP_BYTES_MAX || !is_owned || is_earlier {
         return None;
     }
     let mut text = Vec::new();
@@ -121,5 +125,19 @@ mod tests {
             [0x1000, 0x103f, 0x1040, 0x1084, 0x109f, 0x10a0, 0x10ff, 0x1100, 0x2000].map(|at| map.find(at));
         let (old, new) = (Some("old"), Some("new"));
         assert_eq!(names, [old, old, new, new, new, old, old, None, None]);
+    }
+
+    /// Fault: whoever wrote it, and whenever.
+    #[test]
+    fn a_map_that_was_written_before_the_process_began_is_anothers() {
+        let path = std::env::temp_dir().join(format!("perf-of-{}.map", std::process::id()));
+        fs::write(&path, "1000 10 f\n").expect("it can be written");
+        let written = fs::metadata(&path).and_then(|file| file.modified()).expect("it has a time");
+        let read = |begun| believed(path.to_str().expect("a plain name"), None, Some(begun)).is_some();
+        let second = std::time::Duration::from_secs(1);
+        assert_eq!([read(written - second), read(written + second)], [true, false]);
+        let began = proc::begun(dyno_sys::child::this()).expect("it runs");
+        assert!(began <= written, "this process began before it wrote");
+        fs::remove_file(&path).expect("it is there");
     }
 }

@@ -88,7 +88,13 @@ pub struct Settings {
     pub spans: Spans,
     /// Whether system calls are watched.
     pub calls: Calls,
+    /// Rows of the table of kernel stacks, a power of two: [`KERNEL_STACKS`].
+    pub kernel_stacks: u32,
 }
+
+/// Kernel stacks that are told apart at most. A stack has one place in their table, by its addresses, and some more where others have
+/// that one: of a thousand stacks sixteen times as many rows take all.
+pub const KERNEL_STACKS: u32 = 16_384;
 
 /// Where the programs of system calls stand.
 const HOOKS_OF_CALLS: [(&str, &str); 2] = [("on_return", "sys_exit"), ("on_call", "sys_enter")];
@@ -114,7 +120,7 @@ pub struct Probe {
 impl Probe {
     /// Loads the programs; nothing runs yet. Needs CAP_BPF and CAP_PERFMON, or root.
     pub fn load(settings: Settings) -> Result<Probe, BpfError> {
-        let mut object = Object::load(OBJECT)?;
+        let mut object = Object::load_sized(OBJECT, Some(("kernel_stacks", settings.kernel_stacks)))?;
         let ring = object.ring("ring")?;
         let control = object.words("controls", word::COUNT)?;
         control.all()[word::MIN_NS].store(settings.min_ns, Relaxed);

@@ -232,6 +232,7 @@ impl Ends {
         let mut ends = Ends { network: network_of(*first), ..Ends::default() };
         ends.add_tcp(*first, &own, opened, networks);
         ends.add_unix(*first, &own, opened);
+        ends.add_udp(*first, &own);
         ends
     }
 
@@ -288,6 +289,27 @@ impl Ends {
         let others = networks.iter().filter(|(number, _)| Some(**number) != self.network);
         let all = others.flat_map(|(_, pid)| open_sockets(*pid));
         all.filter(|line| !line.local.ip().is_loopback()).collect()
+    }
+
+    /// Who in their own network is connected to a socket of theirs over UDP. One that names the other end with each datagram is not
+    /// to be seen.
+    fn add_udp(&mut self, first: Pid, own: &BTreeSet<u64>) {
+        let lines: Vec<proc::UdpLine> = proc::udp_lines(first).collect();
+        let (ours, theirs): (Vec<&proc::UdpLine>, Vec<&proc::UdpLine>) =
+            lines.iter().partition(|one| own.contains(&one.line.inode));
+        // Whether one leads to another's socket, which takes what anybody sends.
+        let leads = |one: &proc::UdpLine, other: &proc::UdpLine| {
+            let InetLine { local, remote, .. } = one.line;
+            let is_near = remote.ip().is_loopback() || remote.ip() == local.ip();
+            other.serves() && remote.port() != 0 && is_near && hears(&other.line.local, &remote)
+        };
+        for one in theirs.iter().filter(|one| one.line.inode != 0) {
+            if ours.iter().any(|own| leads(one, own)) {
+                self.far.insert(one.line.inode, Side::Client);
+            } else if ours.iter().any(|own| leads(own, one)) {
+                self.far.insert(one.line.inode, Side::Server);
+            }
+        }
     }
 
     /// Where the kernel does not tell who is connected to whom, only who listens is known.
@@ -390,7 +412,7 @@ mod tests {
     use super::holder::Holder;
     use super::*;
     use crate::child::this;
-    use std::net::TcpListener;
+    use std::net::{TcpListener, UdpSocket};
     use std::os::unix::net::UnixListener;
     use std::process::{Command, Stdio};
 
@@ -432,6 +454,25 @@ mod tests {
         assert_eq!([&stranger, &other].map(is_there), [false; 2]);
         let found = peers(&[stranger.pid()]);
         assert!(found.contains(&store.pid()) && !found.contains(&server.pid()), "{found:?}");
+    }
+
+    /// Planted faults: UDP's table is not read; whoever is connected anywhere is a client.
+    #[test]
+    fn who_is_connected_over_udp_is_a_peer() {
+        let bound = || UdpSocket::bind("127.0.0.1:0").unwrap();
+        let connected = |to: &UdpSocket| {
+            let socket = bound();
+            socket.connect(to.local_addr().unwrap()).unwrap();
+            OwnedFd::from(socket)
+        };
+        let (server_at, store_at) = (bound(), bound());
+        let client = Holder::of([connected(&server_at)]);
+        let stranger = Holder::of([connected(&store_at)]);
+        let asks = connected(&store_at);
+        let (server, store) = (Holder::of([server_at.into(), asks]), Holder::of([store_at.into()]));
+        let found = peers(&[server.pid()]);
+        let is_there = |holder: &Holder| found.contains(&holder.pid());
+        assert_eq!([&client, &store, &stranger].map(is_there), [true, true, false]);
     }
 
     /// Planted fault: the kernel is not asked for pairs of unix sockets.

@@ -1,9 +1,11 @@
 //! The machine: its CPUs, kernel, memory and clock, where CPU time went, load, and this process's descriptor limit.
 
+use crate::Pid;
 use crate::affinity::{CpuSet, online};
 use crate::errno::checked;
 use std::fs;
 use std::io;
+use std::time::{Duration, SystemTime};
 
 /// What a report's first screen says about the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,6 +146,15 @@ pub fn uptime_ns() -> u64 {
     let text = text("/proc/uptime");
     let seconds: f64 = text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
     (seconds * 1e9) as u64
+}
+
+/// When a process began by the wall clock, some 20 ms early at most; `None` when it is gone.
+pub fn begun(pid: Pid) -> Option<SystemTime> {
+    const TICK_MS: u64 = 10;
+    let started = Duration::from_millis(super::stat(pid).ok()?.start_ticks * TICK_MS);
+    let up = Duration::from_nanos(uptime_ns());
+    // Both are counted in ticks, rounded down.
+    SystemTime::now().checked_sub(up.saturating_sub(started) + 2 * Duration::from_millis(TICK_MS))
 }
 
 /// The load averages; `None` when /proc is not mounted.

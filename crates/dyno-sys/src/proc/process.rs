@@ -161,10 +161,14 @@ pub fn run_ns(pid: Pid) -> io::Result<u64> {
     }
     for tid in tasks {
         // A thread that ended since it was listed counts nothing.
-        let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).unwrap_or_default();
-        sum += parse_run_ns(&text).unwrap_or(0);
+        sum += task_run_ns(pid, tid).unwrap_or(0);
     }
     Ok(sum)
+}
+
+/// CPU time of one thread, up to its last tick (/proc/PID/task/TID/schedstat); `None` when it is gone.
+pub fn task_run_ns(pid: Pid, tid: Tid) -> Option<u64> {
+    parse_run_ns(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?)
 }
 
 /// The first number of /proc/PID/schedstat: nanoseconds on a CPU.

@@ -180,11 +180,6 @@ pub fn cpu_quotas(pid: Pid) -> Vec<QuotaGroup> {
     groups.lines().map(of_line).find(|all| !all.is_empty()).unwrap_or_default()
 }
 
-/// The quota that binds the cgroup of `pid`; `None` where nothing counts one.
-pub fn cpu_quota(pid: Pid) -> Option<CpuQuota> {
-    binding_quota(&cpu_quotas(pid))
-}
-
 /// Of groups one above the other: the CPUs of the least quota, and what the group counted that was held most.
 pub fn binding_quota(groups: &[QuotaGroup]) -> Option<CpuQuota> {
     let held = most_held(groups)?.quota;
@@ -421,6 +416,6 @@ mod tests {
         let kernel = |ticks: &Ticks| ticks.is_kernel && !ticks.name.is_empty();
         let has_threads = fs::read("/proc/2/comm").is_ok_and(|name| name == b"kthreadd\n");
         assert_eq!(everybody.values().any(kernel), has_threads);
-        let _ = (net_count(this()), cpu_quota(this()), packet_taps(this()));
+        let _ = (net_count(this()), cpu_quotas(this()), packet_taps(this()));
     }
 }

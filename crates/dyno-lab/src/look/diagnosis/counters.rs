@@ -7,7 +7,7 @@ use dyno_record::observation::{
     ThreadCost, Transfers,
 };
 use dyno_sys::affinity::CpuSet;
-use dyno_sys::proc::{self, CpuQuota, CpuStat, Faults, IoCount, NetCount, NetCpu, TaskCost};
+use dyno_sys::proc::{self, CpuQuota, CpuStat, Faults, IoCount, NetCount, NetCpu, QuotaGroup, TaskCost};
 use dyno_sys::{Pid, child, clock, connections};
 
 /// Shares out busy time that none of the known processes used: to others, and to interrupts. A kernel that times interrupts
@@ -54,7 +54,8 @@ pub(super) struct Counters {
     everybody: BTreeMap<Pid, proc::Ticks>,
     net: NetCount,
     net_cpus: Vec<NetCpu>,
-    quota: Option<CpuQuota>,
+    /// Of its cgroup and those above it.
+    quotas: Vec<QuotaGroup>,
     connections: connections::Connections,
     /// Who holds the connections' far ends: asked at the same edge, for they may be gone later.
     peers: Vec<Pid>,
@@ -76,7 +77,7 @@ impl Counters {
     /// Reads them. The clocks come last, next to each other.
     pub(super) fn read(pid: Pid) -> Counters {
         let everybody = proc::all_ticks();
-        let (net, net_cpus, quota) = (proc::net_count(pid), proc::net_cpus(), proc::cpu_quota(pid));
+        let (net, net_cpus, quotas) = (proc::net_count(pid), proc::net_cpus(), proc::cpu_quotas(pid));
         let tree = proc::tree(pid);
         let connections = connections::Connections::of(&tree);
         let processes = tree.into_iter().map(|pid| (pid, Process::read(pid))).collect();
@@ -89,7 +90,7 @@ impl Counters {
             everybody,
             net,
             net_cpus,
-            quota,
+            quotas,
             connections,
             peers: Vec::new(),
         }
@@ -121,7 +122,7 @@ impl Counters {
             host: self.host(after, &cpus, process.cpu_ns),
             threads: self.threads(after),
             process,
-            quota: self.quota.zip(after.quota).map(|(before, after)| quota(&before, &after)),
+            quota: quota(&self.quotas, &after.quotas),
             ..Observation::default()
         };
         seen.memory = memory(&after.processes, &mut seen.not_looked_at);
@@ -359,13 +360,22 @@ fn add_io(cost: &mut ProcessCost, before: &IoCount, now: Option<IoCount>) {
     *cost.disk_write_bytes.get_or_insert_default() += since(|io| io.disk_write_bytes);
 }
 
-fn quota(before: &CpuQuota, after: &CpuQuota) -> Quota {
-    Quota {
-        cpus: after.cpus,
-        periods: after.periods.saturating_sub(before.periods),
-        throttled: after.throttled.saturating_sub(before.throttled),
-        throttled_ns: after.throttled_ns.saturating_sub(before.throttled_ns),
-    }
+/// The quota that binds, and what the group counted in the window that was held most in it: what was held before is over. `None`
+/// where nothing counts one.
+fn quota(before: &[QuotaGroup], after: &[QuotaGroup]) -> Option<Quota> {
+    let since = |now: &QuotaGroup| {
+        let was = before.iter().find(|one| one.file == now.file)?.quota;
+        let quota = CpuQuota {
+            cpus: now.quota.cpus,
+            periods: now.quota.periods.saturating_sub(was.periods),
+            throttled: now.quota.throttled.saturating_sub(was.throttled),
+            throttled_ns: now.quota.throttled_ns.saturating_sub(was.throttled_ns),
+        };
+        Some(QuotaGroup { file: now.file.clone(), quota })
+    };
+    let in_window: Vec<QuotaGroup> = after.iter().filter_map(since).collect();
+    let CpuQuota { cpus, periods, throttled, throttled_ns } = proc::binding_quota(&in_window)?;
+    Some(Quota { cpus, periods, throttled, throttled_ns })
 }
 
 /// That of the largest process: what a wrapper needs says nothing of the server that it started.
@@ -440,6 +450,29 @@ mod tests {
         let seen = before.until(&Counters::read(me), me);
         assert!(seen.process.cpu_ns >= 30_000_000 && !seen.threads.is_empty() && seen.duration_s > 0.0);
         assert!(seen.host.cpus > 0 && seen.memory.is_some());
+    }
+
+    /// Planted faults: the group above, held for long before, is asked alone; what was held before counts as well.
+    #[test]
+    fn a_quota_is_that_of_the_group_held_in_the_window() {
+        let groups = |own: u64, above: u64| -> Vec<QuotaGroup> {
+            let group = |file: &str, cpus, throttled| QuotaGroup {
+                file: file.into(),
+                quota: CpuQuota {
+                    cpus: Some(cpus),
+                    periods: 10 * throttled,
+                    throttled,
+                    throttled_ns: throttled,
+                },
+            };
+            vec![group("slice/own/cpu.max", 0.5, own), group("slice/cpu.max", 1.0, above)]
+        };
+        let seen = |own, above| {
+            let seen = quota(&groups(1, 900), &groups(own, above)).expect("both groups are there");
+            (seen.cpus, seen.throttled)
+        };
+        assert_eq!([seen(51, 900), seen(51, 960)], [(Some(0.5), 50), (Some(0.5), 60)]);
+        assert_eq!(quota(&[], &groups(1, 1)), None, "a group that came meanwhile");
     }
 
     /// Planted fault: whoever used most CPU time is named, on whatever CPU.

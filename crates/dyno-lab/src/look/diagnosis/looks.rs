@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use dyno_profile::goroutines::{self, Goroutines, is_mutex};
 use dyno_record::observation;
-use dyno_sys::Pid;
 use dyno_sys::clock::mono_ns;
+use dyno_sys::{Pid, proc};
 
 use super::queues::Queues;
 use super::sending;
@@ -23,6 +23,8 @@ pub(super) struct Looked {
     pub(super) seen_s: f64,
     /// None where it is no Go program; why, where its goroutines cannot be seen.
     pub(super) goroutines: Result<Option<observation::Goroutines>, &'static str>,
+    /// CPU time of the Go program meanwhile, where there is one.
+    pub(super) go_ran_ns: u64,
     pub(super) connections: sending::Connected,
     /// Why the limits of its unix listeners' queues are not known, where it has such and they are not.
     pub(super) unlimited: Option<&'static str>,
@@ -31,13 +33,14 @@ pub(super) struct Looked {
 /// What is looked at, found out before the window begins: to look through a large program takes its own time.
 pub(super) struct Before {
     goroutines: Result<Option<Goroutines>, &'static str>,
+    go: Option<Pid>,
     queues: Queues,
 }
 
 impl Before {
     pub(super) fn of(pid: Pid) -> Before {
-        let goroutines = goroutines::below(pid).map_or(Ok(None), Goroutines::of);
-        Before { goroutines, queues: Queues::of(pid) }
+        let go = goroutines::below(pid);
+        Before { goroutines: go.map_or(Ok(None), Goroutines::of), go, queues: Queues::of(pid) }
     }
 }
 
@@ -48,7 +51,9 @@ pub(super) fn watch(
     time: Duration,
     stop: &AtomicBool,
 ) -> Looked {
-    let Before { mut goroutines, queues } = before;
+    let Before { mut goroutines, go, queues } = before;
+    let ran_ns = || go.and_then(|pid| proc::run_ns(pid).ok()).unwrap_or(0);
+    let go_ran_ns = ran_ns();
     let mut connections = sending::Watch::of(pid, peers, queues);
     let end_ns = mono_ns() + u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 2);
     let (mut seen_ns, mut last_ns) = (0, mono_ns());
@@ -67,6 +72,7 @@ pub(super) fn watch(
     Looked {
         seen_s: seen_ns as f64 / 1e9,
         goroutines: goroutines.and_then(finished),
+        go_ran_ns: ran_ns().saturating_sub(go_ran_ns),
         unlimited: connections.unlimited(),
         connections: connections.finish(),
     }

@@ -95,6 +95,17 @@ fn watch_under(plan: &LoadPlan, wanted: &Wanted<'_>) -> Result<(Observation, Cou
     Ok((seen, after))
 }
 
+/// Of the target's CPU time, what a Go program in it must use to be what the target is.
+const GO_SHARE_MIN: f64 = 0.2;
+/// A target that uses less, in CPUs, waits: who of its processes is at work is not to be told from that.
+const AT_WORK_MIN: f64 = 0.01;
+
+/// Whether a Go program only stands beside what does the work: a helper of an interpreter's, or an archiver of a database's.
+fn is_beside(go_ran_ns: u64, cpu_ns: u64, seconds: f64) -> bool {
+    let works = cpu_ns as f64 >= AT_WORK_MIN * seconds * 1e9;
+    works && (go_ran_ns as f64) < GO_SHARE_MIN * cpu_ns as f64
+}
+
 /// The three windows, one after another.
 fn windows(wanted: &Wanted<'_>, load: Option<&Beside>) -> Watched {
     let pid = wanted.pid;
@@ -124,6 +135,7 @@ fn windows(wanted: &Wanted<'_>, load: Option<&Beside>) -> Watched {
         not_looked(&mut seen.not_looked_at, "how many connections its unix listeners let wait", why);
     }
     match looked.goroutines {
+        _ if is_beside(looked.go_ran_ns, seen.process.cpu_ns, seen.duration_s) => {}
         Ok(looked) => seen.goroutines = looked,
         Err(why) => {
             // It is a Go program all the same: what its threads wait for is not what its goroutines do.
@@ -269,6 +281,14 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use dyno_record::observation::{Load, ProcessCost};
+
+    /// A bundler's helper beside a server of Node; a Go server whose goroutines all wait. Planted faults: any Go program makes the target
+    /// one; one that waits is beside what its wrapper does.
+    #[test]
+    fn a_go_program_beside_what_does_the_work_makes_no_go_program_of_it() {
+        let beside = |go_ms: u64, all_ms: u64| is_beside(go_ms * 1_000_000, all_ms * 1_000_000, 2.0);
+        assert_eq!([beside(5, 1_500), beside(900, 1_500), beside(0, 10)], [true, false, false]);
+    }
 
     #[test]
     fn who_cannot_be_watched_is_refused_in_three_lines() {

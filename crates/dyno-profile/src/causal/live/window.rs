@@ -2,6 +2,8 @@
 //!
 //! The rig calls it around each window. It attaches nothing and waits for nothing.
 
+use std::collections::BTreeMap;
+
 use dyno_sys::bpf::BpfError;
 use dyno_sys::bpf::causal::{Counted, Counts, Probe, Visit, Visits};
 use dyno_sys::clock::{mono_ns, process_cpu_ns};
@@ -13,20 +15,49 @@ use crate::causal::rig::window::{Marks, Moment, Pair, Window};
 pub(super) struct Sums {
     pub(super) at_ns: u64,
     counts: Counts,
-    cpu_ns: u64,
+    cpu: BTreeMap<Pid, Used>,
     steal_ns: u64,
     pub(super) in_flight: i64,
 }
 
 impl Sums {
     pub(super) fn read(probe: &Probe, target: &[Pid]) -> Sums {
-        // Processes that ended since count nothing.
-        let cpu_ns = target.iter().filter_map(|pid| process_cpu_ns(*pid).ok()).sum();
+        let cpu = target.iter().filter_map(|pid| Some((*pid, Used::by(*pid)?))).collect();
         let cpus = proc::cpu_stat();
         let steal_ns = cpus.iter().map(|cpu| cpu.steal).sum::<u64>() / cpus.len().max(1) as u64;
         let (counts, in_flight) = (probe.counts(), probe.in_flight());
-        Sums { at_ns: mono_ns(), counts, cpu_ns, steal_ns, in_flight }
+        Sums { at_ns: mono_ns(), counts, cpu, steal_ns, in_flight }
     }
+}
+
+/// CPU time of a process up to a moment.
+#[derive(Debug, Clone, Copy)]
+struct Used {
+    own_ns: u64,
+    /// Of children that ended and were waited for, counted in ticks.
+    children_ns: u64,
+}
+
+/// A tick is 10 ms to programs on every Linux of today.
+const TICK_NS: u64 = 10_000_000;
+
+impl Used {
+    fn by(pid: Pid) -> Option<Used> {
+        let own_ns = process_cpu_ns(pid).ok()?;
+        let (user, system) = proc::stat(pid).map(|stat| stat.children_ticks).unwrap_or_default();
+        Some(Used { own_ns, children_ns: (user + system) * TICK_NS })
+    }
+}
+
+/// What a program's processes used between two readings. Those that came meanwhile are new; what those used that ended, who waited for
+/// them was told, along with what is known of them from before.
+fn used(before: &BTreeMap<Pid, Used>, after: &BTreeMap<Pid, Used>) -> u64 {
+    let was = |pid: &Pid| before.get(pid).copied().unwrap_or(Used { own_ns: 0, children_ns: 0 });
+    let own = |(pid, now): (&Pid, &Used)| now.own_ns.saturating_sub(was(pid).own_ns);
+    let told = |(pid, now): (&Pid, &Used)| now.children_ns.saturating_sub(was(pid).children_ns);
+    let gone = before.iter().filter(|(pid, _)| !after.contains_key(*pid));
+    let known: u64 = gone.map(|(_, was)| was.own_ns + was.children_ns).sum();
+    after.iter().map(own).sum::<u64>() + after.iter().map(told).sum::<u64>().saturating_sub(known)
 }
 
 /// Which window is counted.
@@ -82,7 +113,7 @@ impl Counting {
             spun: counts.spun,
             spins: counts.spins,
             steal_ns,
-            target_cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
+            target_cpu_ns: used(&before.cpu, &after.cpu),
             ..Window::default()
         })
     }
@@ -123,4 +154,29 @@ fn marks(visits: &Visits) -> Marks {
 
 fn moment(visit: Visit) -> Moment {
     Moment { at_ns: visit.at_ns, inserted_ns: visit.position_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Faults: sums of whoever is there, so that a child's end takes all that it ever used out; a child that came and went counts
+    /// nothing; what an ended one had used before counts again.
+    #[test]
+    fn processes_that_end_take_no_time_with_them() {
+        let used_ms = |before: &[(Pid, u64, u64)], after: &[(Pid, u64, u64)]| {
+            let all = |rows: &[(Pid, u64, u64)]| {
+                let one = |&(pid, own_ms, children_ms): &(Pid, u64, u64)| {
+                    (pid, Used { own_ns: own_ms * 1_000_000, children_ns: children_ms * 1_000_000 })
+                };
+                rows.iter().map(one).collect::<BTreeMap<Pid, Used>>()
+            };
+            used(&all(before), &all(after)) / 1_000_000
+        };
+        assert_eq!(used_ms(&[(1, 50, 0), (2, 900, 0)], &[(1, 60, 0), (2, 950, 0)]), 60);
+        assert_eq!(used_ms(&[(1, 50, 0), (2, 900, 0)], &[(1, 60, 940)]), 50, "40 ms of the one that ended");
+        assert_eq!(used_ms(&[(1, 50, 0)], &[(1, 60, 30)]), 40, "one that came and went");
+        assert_eq!(used_ms(&[(1, 50, 0)], &[(1, 60, 0), (3, 20, 0)]), 30, "one that came");
+        assert_eq!(used_ms(&[(1, 50, 0), (2, 900, 0)], &[(1, 60, 0)]), 10, "nobody waited for it");
+    }
 }

@@ -8,7 +8,7 @@ use super::backlog::Backlog;
 use super::control::Found as Control;
 use super::estimate::Estimates;
 use super::lost::Lost;
-use super::whole::{Behind, Dropped};
+use super::whole::{Behind, Dropped, PiledUp};
 
 /// Chance of any false claim over all sites of a run. Half of what is promised, because a run is judged on data that
 /// also said when to stop.
@@ -56,6 +56,8 @@ pub(super) struct Case<'a> {
     pub(super) starved_percent: Option<f64>,
     /// Time that windows cut off at their ends, percent.
     pub(super) hidden_percent: f64,
+    /// More units are under way with time.
+    pub(super) piled_up: Option<PiledUp>,
     /// Its samples lie in windows that do not count.
     pub(super) dropped: Option<Dropped>,
     /// What others do for each visit, and did not.

@@ -7,7 +7,7 @@ use super::backlog::Backlog;
 use super::case::Case;
 use super::control::{Found as Control, Rest, filled_in_words};
 use super::schedule::ROUNDS_MIN;
-use super::whole::Behind;
+use super::whole::{Behind, PiledUp};
 
 /// Pauses due at windows' ends, of all that was inserted, from which on the correction for them is guesswork.
 const UNPAID_PERCENT_MAX: f64 = 10.0;
@@ -36,8 +36,13 @@ pub(super) fn obstacle(case: &Case<'_>) -> Option<String> {
         .or_else(|| biased(case))
 }
 
-/// The site's work lies where windows do not count.
+/// The site's work lies where windows do not count, or units are counted that never end.
 fn elsewhere(case: &Case<'_>) -> Option<String> {
+    if let Some(PiledUp { first, last }) = case.piled_up {
+        return Some(format!(
+            "never fewer than {last} units were under way in the last third of the windows, and never more than {first} in the first: units begin that never end (an error, an early return), or a queue grows, and what is counted is not the time of one that ends"
+        ));
+    }
     if let Some(dropped) = case.dropped {
         return Some(format!(
             "{:.0} % of its samples lie in the {:.0} % of the windows that were set aside as unlike the others: it runs in phases that are longer than a round, and no window stands for all of them",

@@ -221,6 +221,7 @@ fn answer(
         throttled: outcome.throttled,
         starved_percent: seen::starved_percent(credibility, asked.cpus),
         hidden_percent: outcome.hidden_percent,
+        piled_up: whole::piled_up(site.windows()),
         dropped: whole::dropped(&site.measured),
         behind: whole::behind(&site.measured, nulls(outcome)),
         callees_percent: site.tried.source.callees_percent,

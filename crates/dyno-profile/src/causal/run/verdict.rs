@@ -111,14 +111,8 @@ fn helps(case: &Case<'_>, point: &Point) -> (Verdict, String) {
     if let Some(why) = impossible(case).or_else(|| unproved(case, point)) {
         return (Verdict::NotMeasurable, format!("the virtual speed-up {said}, but {why}"));
     }
-    if case.is_crowded && case.spinning_elsewhere_percent > SPINNING_PERCENT_MAX {
-        return (
-            Verdict::NotMeasurable,
-            format!(
-                "the virtual speed-up {said}, but {}, on cores that others want: pauses change who has one, and so would the real change",
-                spins(case)
-            ),
-        );
+    if let Some(why) = spins_in_a_crowd(case) {
+        return (Verdict::NotMeasurable, format!("the virtual speed-up {said}, but {why}"));
     }
     if let Some(why) = pays_elsewhere(case) {
         if case.slow_down.is_none() {
@@ -181,6 +175,16 @@ fn pays_elsewhere(case: &Case<'_>) -> Option<String> {
 /// Who waits by spinning pauses at its own samples like whoever works, and holds up others by it at another time.
 fn pays_late(case: &Case<'_>) -> String {
     format!("{}: whoever spins pays late", spins(case))
+}
+
+/// Loops that wait where more threads want to run than there are cores: whatever the figure says, up or down.
+fn spins_in_a_crowd(case: &Case<'_>) -> Option<String> {
+    (case.is_crowded && case.spinning_elsewhere_percent > SPINNING_PERCENT_MAX).then(|| {
+        format!(
+            "{}, on cores that others want: pauses change who has one, and so would the real change",
+            spins(case)
+        )
+    })
 }
 
 fn spins(case: &Case<'_>) -> String {
@@ -270,7 +274,7 @@ fn hurts(case: &Case<'_>, point: &Point) -> (Verdict, String) {
         &Point { effect_percent: -point.effect_percent, interval_percent: flipped(point), ..*point },
         "costs",
     );
-    if let Some(why) = unchecked(case) {
+    if let Some(why) = unchecked(case).or_else(|| spins_in_a_crowd(case)) {
         return (Verdict::NotMeasurable, format!("the virtual speed-up {said}, but {why}"));
     }
     let why = if case.is_spinning {
@@ -443,6 +447,7 @@ mod tests {
     use super::super::estimate::Estimates;
     use super::super::lost::Lost;
     use super::super::whole::Behind;
+    use super::super::whole::PiledUp;
     use super::*;
     use dyno_record::causal::SlowDown;
     use std::time::Duration;
@@ -494,6 +499,7 @@ mod tests {
             throttled: 0,
             starved_percent: None,
             hidden_percent: 0.0,
+            piled_up: None,
             dropped: None,
             behind: None,
             runs_in_phases: false,
@@ -597,6 +603,7 @@ mod tests {
             (Case { points: &biased, ..case(&good) }, "hand on"),
             (Case { points: &biased, in_step: true, ..case(&good) }, "in step"),
             (Case { never_met: true, ..case(&good) }, "not met once"),
+            (Case { piled_up: Some(PiledUp { first: 8, last: 600 }), ..case(&good) }, "never end"),
             (Case { lost: Lost { to_others: 0.6, ..Lost::default() }, ..case(&good) }, "other processes"),
             (
                 Case { lost: Lost { to_hypervisor: 0.6, ..Lost::default() }, ..case(&good) },

@@ -62,6 +62,39 @@ fn undisturbed<'w>(windows: impl Iterator<Item = &'w Window>) -> Vec<&'w Window>
     all
 }
 
+/// Units under way: the most in the first third of the windows, and the fewest in the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PiledUp {
+    pub(super) first: i64,
+    pub(super) last: i64,
+}
+
+/// Fewest windows, and by how much more must be under way in the middle of the last third than in the first's, for units to pile up:
+/// half as many again, and some.
+const PILED_WINDOWS_MIN: usize = 12;
+const PILED_PART_MIN: f64 = 0.5;
+const PILED_MIN: i64 = 4;
+
+/// Whether units of a pair pile up: of a steady program about as many are under way at the end as at the beginning.
+pub(super) fn piled_up<'w>(windows: impl Iterator<Item = &'w Window>) -> Option<PiledUp> {
+    let mut pairs: Vec<(u64, i64)> =
+        windows.filter_map(|window| window.pair).map(|pair| (pair.opened_ns, pair.in_flight)).collect();
+    if pairs.len() < PILED_WINDOWS_MIN {
+        return None;
+    }
+    pairs.sort_unstable();
+    let third = pairs.len() / 3;
+    let sorted = |pairs: &[(u64, i64)]| {
+        let mut all: Vec<i64> = pairs.iter().map(|(_, in_flight)| *in_flight).collect();
+        all.sort_unstable();
+        all
+    };
+    let (first, last) = (sorted(&pairs[..third]), sorted(&pairs[pairs.len() - third..]));
+    let more = last[third / 2] - first[third / 2];
+    let is_much = more >= PILED_MIN && more as f64 >= PILED_PART_MIN * first[third / 2] as f64;
+    (is_much && last[0] > first[third - 1]).then(|| PiledUp { first: first[third - 1], last: last[0] })
+}
+
 /// Where a site's samples lie, when most of them lie in windows that do not count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Dropped {
@@ -247,7 +280,7 @@ fn work(one: &Measured) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::causal::rig::window::Moment;
+    use crate::causal::rig::window::{Moment, Pair};
 
     const MS: u64 = 1_000_000;
 
@@ -277,6 +310,25 @@ mod tests {
         let beside: Vec<Window> =
             (0..10).map(|at| if at < 5 { of(100, 200, 0) } else { of(70, 170, 30) }).collect();
         assert_eq!(hidden_percent(beside.iter()), None, "five are left");
+    }
+
+    /// A server that answers eight at a time, of whose units one in a hundred ends by an error. Faults: what is under way is not looked
+    /// at; any two windows that differ.
+    #[test]
+    fn units_that_never_end_pile_up() {
+        let of = |under_way: &dyn Fn(u64) -> i64| {
+            let one = |at: u64| {
+                let pair = Pair { opened_ns: at * 100 * MS, in_flight: under_way(at), ..Pair::default() };
+                Window { pair: Some(pair), ..window(1, 100, 100) }
+            };
+            let windows: Vec<Window> = (0..30).map(one).collect();
+            piled_up(windows.iter())
+        };
+        assert_eq!(of(&|at| (at % 5 + 4) as i64), None);
+        assert_eq!(of(&|at| (at + at % 5) as i64), Some(PiledUp { first: 13, last: 20 }));
+        assert_eq!(of(&|at| if at < 15 { 3 } else { 5 }), None, "two more are no pile");
+        let few = [window(1, 100, 100)];
+        assert_eq!(piled_up(few.iter()), None);
     }
 
     fn tried(round: u32, treatment: Treatment, window: Window) -> Measured {

@@ -24,6 +24,7 @@ pub(super) struct Event {
 impl Event {
     const FREQUENCY: u64 = 1 << 10;
     const SAMPLE_ID_ALL: u64 = 1 << 18;
+    const EXCLUDE_CALLCHAIN_USER: u64 = 1 << 22;
     const HARDWARE: u32 = 0;
     const SOFTWARE: u32 = 1;
     /// Above it stands which kind of CPU counts, where a machine has several.
@@ -45,6 +46,12 @@ impl Event {
     /// Whether records other than samples have their time at their end.
     pub(super) fn marks_all(self) -> bool {
         self.flags & Event::SAMPLE_ID_ALL != 0
+    }
+
+    /// Whether its call chains have no callers in user space: they stand in branch records (`--call-graph lbr`) or in copied stacks
+    /// (`dwarf`).
+    pub(super) fn is_without_user_callers(self) -> bool {
+        self.flags & Event::EXCLUDE_CALLCHAIN_USER != 0
     }
 
     pub(super) fn frequency(self) -> Option<f64> {

@@ -115,12 +115,14 @@ impl Spaces {
         self.incomplete
     }
 
-    /// A child begins with its parent's files; a thread shares them.
+    /// A child begins with its parent's files, whoever had its number before; a thread shares them.
     pub(super) fn fork(&mut self, pid: u32, parent: u32) {
-        if pid != parent
-            && let Some(maps) = self.maps.get(&parent).cloned()
-        {
-            self.maps.entry(pid).or_insert(maps);
+        if pid == parent {
+            return;
+        }
+        match self.maps.get(&parent).cloned() {
+            Some(maps) => drop(self.maps.insert(pid, maps)),
+            None => self.clear(pid),
         }
     }
 

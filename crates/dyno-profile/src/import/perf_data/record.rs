@@ -43,8 +43,8 @@ pub(super) enum What<'f> {
     Map { pid: u32, map: Map<'f> },
     /// A thread has a name.
     Comm { pid: u32, tid: u32, name: &'f str, exec: bool },
-    /// A thread was made.
-    Fork { pid: u32, parent: u32, tid: u32, parent_tid: u32 },
+    /// A thread was made; or was there before the recording, and is made known.
+    Fork { pid: u32, parent: u32, tid: u32, parent_tid: u32, is_of_before: bool },
     /// Records of any kind that found no room in the ring.
     LostRecords(u64),
     /// Samples that were not written, as the event's counter has them at the end: mostly the same ones once more.
@@ -140,6 +140,8 @@ fn what<'f>(
     last_time: u64,
 ) -> Option<Option<Entry<'f>>> {
     const COMM_EXEC: u16 = 1 << 13;
+    /// PERF_RECORD_MISC_FORK_EXEC: perf wrote it for a process that was there before, whose own maps follow.
+    const FORK_EXEC: u16 = 1 << 13;
     /// PERF_RECORD_MISC_LOST_SAMPLES_BPF: the filter of the user left them out.
     const FILTERED: u16 = 1 << 15;
     let mut c = body;
@@ -155,7 +157,8 @@ fn what<'f>(
         3 => What::Comm { pid: c.u32()?, tid: c.u32()?, name: c.text(), exec: misc & COMM_EXEC != 0 },
         7 => {
             let (pid, parent) = (c.u32()?, c.u32()?);
-            What::Fork { pid, parent, tid: c.u32()?, parent_tid: c.u32()? }
+            let is_of_before = misc & FORK_EXEC != 0;
+            What::Fork { pid, parent, tid: c.u32()?, parent_tid: c.u32()?, is_of_before }
         }
         9 => {
             let sample = sample(body, misc, head)?;

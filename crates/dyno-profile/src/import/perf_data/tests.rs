@@ -339,3 +339,43 @@ fn what_is_not_read_here_is_told_with_a_way() {
     swapped[..8].copy_from_slice(MAGIC_SWAPPED);
     assert!(read(&swapped).unwrap_err().to_string().contains("byte order"));
 }
+
+/// `--call-graph lbr`: callers stand in branch records. Fault: a file that has none is advised to record them.
+#[test]
+fn callers_that_stand_in_branch_records_are_told() {
+    const WITHOUT_USER_CALLERS: u64 = 1 << 22;
+    let told = |flags: u64| {
+        let chain = [(-128_i64) as u64, 0xffff_ffff_8000_0000];
+        let one = sample(1_000_000_000, &chain);
+        let bare = record(9, 2, &[u64s(&[0x40_0010]), u32s(&[7, 8]), u64s(&[2_000_000_000, 2_000_000, 0])]);
+        let event = event(1, FREQUENCY_AND_SAMPLE_ID_ALL | flags);
+        read(&file_with(event, &[map(2, 0x40_0000, "/srv/w"), one, bare])).unwrap().warnings.join("; ")
+    };
+    assert!(told(WITHOUT_USER_CALLERS).starts_with("callers in user space stand in branch records"));
+    assert!(!told(WITHOUT_USER_CALLERS).contains("perf record -g"));
+    assert!(told(0).contains("1 samples have no call chain: perf record -g"), "{}", told(0));
+}
+
+fn fork(time: u64, misc: u16, pid: u32, parent: u32) -> Vec<u8> {
+    let body = [u32s(&[pid, parent, pid + 1, parent + 1]), u64s(&[time]), mark(time)];
+    record(7, misc, &body)
+}
+
+/// Process 7 is a child of 5, whose number another program had. Faults: who had the number before is believed for good; what perf
+/// writes of processes that were there before gives them their parents' files.
+#[test]
+fn a_child_has_its_parents_files_and_not_those_of_who_had_its_number() {
+    const KNOWN_BEFORE: u16 = 1 << 13;
+    let of_parent = |time| {
+        record(1, 2, &[u32s(&[5, 5]), u64s(&[0x40_0000, 0x1000, 0x2000]), text("/srv/parent"), mark(time)])
+    };
+    let seen = |misc: u16, first: Vec<u8>| {
+        let user = (-512_i64) as u64;
+        let one = sample(1_000_000_000, &[user, 0x40_0010, 0x40_0500]);
+        let records = [of_parent(1), first, fork(3, misc, 7, 5), one];
+        named(&read(&file(&records)).unwrap(), 0)
+    };
+    assert_eq!(seen(0, map(2, 0x40_0000, "/srv/w")), ["parent!0x24ff", "parent!0x2010"]);
+    assert_eq!(seen(KNOWN_BEFORE, map(2, 0x40_0000, "/srv/w")), ["w!0x24ff", "w!0x2010"]);
+    assert_eq!(seen(KNOWN_BEFORE, of_parent(2)), ["0x4004ff", "0x400010"]);
+}

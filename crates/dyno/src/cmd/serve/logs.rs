@@ -52,16 +52,17 @@ impl When {
     }
 }
 
-/// Tells what happens: in the error log; on standard error where that is the error log, and at the start in any case.
+/// Tells what happens: in the error log; on standard error where that is the error log, and at the start in any case. From then on
+/// nobody waits for a reader of standard error (a pipe that is full, a terminal that was stopped): a server must hear its orders.
 pub(super) fn tell(log: &ErrorLog, when: When, text: &str) {
     for line in text.split_inclusive('\n') {
         let marks = [(ERROR, Level::Error), (WARNING, Level::Warn)];
         let marked = marks.into_iter().find_map(|(mark, level)| Some((level, line.strip_prefix(mark)?)));
         let (level, bare) = marked.unwrap_or((Level::Notice, line));
-        if log.is_file() {
+        if log.is_file() || when == When::Later {
             log.say(level, bare);
         }
-        if when == When::Start || !log.is_file() && log.takes(level) {
+        if when == When::Start {
             out::say(line);
         }
     }

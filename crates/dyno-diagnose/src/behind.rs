@@ -184,29 +184,6 @@ mod tests {
         assert_eq!(looking(keeps_house), [], "it sleeps for half a second at a time");
     }
 
-    /// A loop that delays each answer by a timer. Planted fault: only the ends of `poll` and `select` by the clock count.
-    #[test]
-    fn a_loop_whose_waits_only_the_clock_ends_sleeps() {
-        let delays = |clock: &str| {
-            let mut scene = Scene::new(&[0.2]).on("run;send;tcp_sendmsg_[k]", 100);
-            scene = scene.off(1, WaitClass::Network, "loop;epoll_wait;ep_poll_[k]", 9.8).woken("", 0, clock);
-            let stack = scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap();
-            stack.samples = 500;
-            stack.wait.as_mut().unwrap().system_call = Some("epoll_wait".to_owned());
-            let serving = Serving {
-                connections: 8.0,
-                looks: 400,
-                looks_owed: 398,
-                owed_ms: 50.0,
-                ..Serving::default()
-            };
-            let packets = Packets { serving: Some(serving), ..Packets::default() };
-            scene.with(|seen| seen.packets = Some(packets)).classes()
-        };
-        assert_eq!(delays("irq;hrtimer_interrupt_[k];hrtimer_wakeup_[k]"), [Class::PoolLimit]);
-        assert_eq!(delays("net;sock_def_readable_[k]"), [], "data ended its waits");
-    }
-
     /// As a helper that sleeps in `select`. Planted faults: only sleeps that are called so count; who ends nobody's waits and sends
     /// nothing is asked as well (`ENDS_MIN` of 0).
     #[test]

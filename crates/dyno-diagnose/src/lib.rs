@@ -210,14 +210,8 @@ const HELD_MIN: f64 = 0.1;
 /// Depths of the rules about what the CPU is spent on.
 const OF_CPU_USE: std::ops::RangeInclusive<u8> = 4..=6;
 /// Kinds of work that can be saved, whatever the program is for.
-const OF_WORK: [Class; 6] = [
-    Class::RepeatedSetup,
-    Class::Formatting,
-    Class::AllocationChurn,
-    Class::Copying,
-    Class::SyscallHeavy,
-    Class::PageFaults,
-];
+const OF_WORK: [Class; 5] =
+    [Class::RepeatedSetup, Class::Formatting, Class::AllocationChurn, Class::Copying, Class::PageFaults];
 /// A depth behind those.
 const BEHIND_WORK: u8 = 5;
 /// Where CPUs are no scarce thing, a request waits for something else if it takes so many times the CPU time that it

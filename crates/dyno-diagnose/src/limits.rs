@@ -173,14 +173,23 @@ fn who_waits(facts: &Facts<'_>, busiest: &Demand<'_>) -> Option<String> {
         .or_else(|| goroutines_ready(facts))
 }
 
+/// Waits of the target's other threads that a process ends in a second, from which on it answers them.
+const ENDED_PER_S_MIN: f64 = 2.0;
+
 /// Whether clients are answered by other processes of the target's, and not by a thread's own: what waits in connections waits for
 /// those.
 fn others_serve(facts: &Facts<'_>, tid: u32) -> bool {
     let Some(on) = &facts.seen.on_cpu else { return false };
     let pid_of = |tid: u32| on.threads.iter().find(|thread| thread.tid == tid).map(|thread| thread.pid);
     let Some(own) = pid_of(tid) else { return false };
-    let senders: BTreeSet<u32> = senders(on).into_iter().filter_map(pid_of).collect();
-    !senders.is_empty() && !senders.contains(&own)
+    let senders: BTreeSet<u32> = senders(on, names::ANSWERS).into_iter().filter_map(pid_of).collect();
+    // Who answers seldom is not met at it; but others of the target's wait for it then.
+    let ended: u64 = facts.off.as_ref().map_or(0, |off| {
+        let own_threads = off.profile.threads.iter().filter(|thread| thread.pid == own);
+        own_threads.map(|thread| off.ended(thread.tid)).sum()
+    });
+    let serves = ended as f64 >= ENDED_PER_S_MIN * on.duration_s;
+    !senders.is_empty() && !senders.contains(&own) && !serves
 }
 
 /// Clients that wait: of all that the target serves, whichever of its threads answers them.

@@ -95,7 +95,7 @@ fn of_sleepers(facts: &Facts<'_>, spare: f64) -> Outcome {
         if let Some(draft) = nobody_accepts(facts, off, spare) {
             return Outcome::Found(draft);
         }
-        if let Some(draft) = queue_too_short(facts, spare) {
+        if let Some(draft) = queue_too_short(facts, off, spare) {
             return Outcome::Found(draft);
         }
         if let Some(draft) = looks_now_and_then(&asleep, spare).filter(|_| few && serve && by_clock) {
@@ -126,7 +126,7 @@ const ENDS_MIN: f64 = 0.5;
 /// Whether some of these threads answer clients, or end waits of others who may. Threads that keep house do neither, while others are
 /// seen to answer: who sleeps works little, and is seldom met at it.
 fn work_for_others(facts: &Facts<'_>, off: &OffCpu<'_>, threads: &[(u32, &ThreadTime)]) -> bool {
-    let senders = facts.seen.on_cpu.as_ref().map(senders).unwrap_or_default();
+    let senders = facts.seen.on_cpu.as_ref().map(|on| senders(on, names::ANSWERS)).unwrap_or_default();
     let works = |(tid, time): &(u32, &ThreadTime)| {
         senders.contains(tid) || off.ended(*tid) as f64 >= ENDS_MIN * time.sleeps.max(1) as f64
     };
@@ -161,13 +161,17 @@ const QUEUED_MIN: f64 = 0.9;
 /// Of the working time, what waits for disks and locks from which on that is why nobody accepts.
 const HELD_UP_MAX: f64 = 0.2;
 
+fn held_up(off: &OffCpu<'_>) -> f64 {
+    off.weighted_share(|time| {
+        time.disk + time.behind_disk + time.for_flusher + time.syncing + time.contended + time.allocator
+    })
+}
+
 /// Connections wait before a listener all the time though CPUs are free and nothing is seen to hold the workers up: all of them
 /// are taken, by clients that ask nothing perhaps.
 fn nobody_accepts(facts: &Facts<'_>, off: &OffCpu<'_>, spare: f64) -> Option<Draft> {
     let queued = in_queue(facts, QUEUED_MIN).filter(|_| facts.has_cpu_to_spare())?;
-    let held_up = off.weighted_share(|time| {
-        time.disk + time.behind_disk + time.for_flusher + time.syncing + time.contended + time.allocator
-    });
+    let held_up = held_up(off);
     let summary = format!(
         "connections wait to be accepted all the time while {} of the CPUs is free: all workers are taken",
         percent(spare)
@@ -182,9 +186,13 @@ fn nobody_accepts(facts: &Facts<'_>, off: &OffCpu<'_>, spare: f64) -> Option<Dra
 const DROPPED_MIN: u64 = 10;
 
 /// Clients find no room before a listener though CPUs are free and it is emptied: they come in bursts that are longer than its queue.
-fn queue_too_short(facts: &Facts<'_>, spare: f64) -> Option<Draft> {
+fn queue_too_short(facts: &Facts<'_>, off: &OffCpu<'_>, spare: f64) -> Option<Draft> {
     let queues = facts.seen.packets.as_ref()?.queues.iter();
     let one = queues.max_by_key(|queue| queue.dropped).filter(|queue| queue.dropped >= DROPPED_MIN)?;
+    let is_emptied = (one.looks_waiting as f64) < QUEUED_MIN * one.looks as f64;
+    if !is_emptied || held_up(off) >= HELD_UP_MAX {
+        return None;
+    }
     let room = one.backlog.map_or(String::new(), |backlog| format!(", which takes {backlog}"));
     let summary = format!(
         "{} connections found no room in the queue of {}{room}, while {} of the CPUs is free",

@@ -316,9 +316,9 @@ impl<'o> OffCpu<'o> {
                 time.answers += if call.is_some_and(|call| !is_event_call(call)) { ns } else { 0 };
                 if call.is_some_and(is_poll) {
                     (time.polled, time.polls) = (time.polled + ns, time.polls + stack.samples);
-                }
-                if by_clock && call.is_some_and(is_event_call) {
-                    (time.timed, time.timeouts) = (time.timed + ns, time.timeouts + stack.samples);
+                    if by_clock {
+                        (time.timed, time.timeouts) = (time.timed + ns, time.timeouts + stack.samples);
+                    }
                 }
                 if frames.iter().any(|frame| names::is(&frame.name, names::RESOLVER)) {
                     (time.names, time.lookups) = (time.names + ns, time.lookups + stack.samples);
@@ -874,10 +874,9 @@ pub(super) fn sends(seen: &Observation, tid: u32) -> bool {
     stacks.any(|stack| leaf_first(on, stack).iter().any(|frame| names::is(&frame.name, names::SENDS)))
 }
 
-/// The threads that were seen to send something.
-pub(super) fn senders(on: &Profile) -> BTreeSet<u32> {
-    let sends =
-        |stack: &&Stack| leaf_first(on, stack).iter().any(|frame| names::is(&frame.name, names::SENDS));
+/// The threads that were seen to send something, by functions of this table.
+pub(super) fn senders(on: &Profile, table: names::Table) -> BTreeSet<u32> {
+    let sends = |stack: &&Stack| leaf_first(on, stack).iter().any(|frame| names::is(&frame.name, table));
     let threads = on.stacks.iter().filter(sends).filter_map(|stack| on.threads.get(stack.thread as usize));
     threads.map(|thread| thread.tid).collect()
 }

@@ -345,8 +345,6 @@ impl<W: Way> Loop<W> {
                     self.take_log(&packet);
                 }
                 Ok(packet) => self.take_image(packet),
-                // There was no descriptor left for what came: what is there is served, and written, on.
-                Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => return self.begin_drain(Leave::Stopped),
             }

@@ -15,7 +15,7 @@ use dyno_sys::proc::Memory;
 
 use crate::image::spaces::{AddressSpaces, program};
 use crate::symbol::Symbols;
-pub use below::below;
+pub use below::{all_below, below};
 use record::{GOROUTINES_MAX, REASON_BEHIND, RECORD_BYTES, half, layout, number, word};
 
 /// Goroutines that are looked at each time; of more, every so-manieth.

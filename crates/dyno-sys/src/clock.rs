@@ -13,6 +13,11 @@ pub fn mono_ns() -> u64 {
     read_ns(libc::CLOCK_MONOTONIC)
 }
 
+/// Nanoseconds since the machine's boot, sleep included (`CLOCK_BOOTTIME`): what starts of processes are counted in.
+pub fn boot_ns() -> u64 {
+    read_ns(libc::CLOCK_BOOTTIME)
+}
+
 /// Seconds since 1970 by the last timer tick (`CLOCK_REALTIME_COARSE`): up to 10 ms late, about 5 ns. For `Date:`.
 #[inline]
 pub fn real_coarse_s() -> u64 {

@@ -17,6 +17,20 @@ pub(crate) fn say(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
+/// What a pipe takes at once where it takes anything (PIPE_BUF, pipe(7)).
+const PIPE_BYTES: usize = 4_096;
+
+/// The same where nobody may be waited for: what a reader does not take now (a pipe that is full, a terminal that was stopped) is gone.
+pub(crate) fn mention(text: &str) {
+    let stderr = io::stderr();
+    for piece in text.as_bytes().chunks(PIPE_BYTES) {
+        if !dyno_sys::socket::is_writable(&stderr) {
+            return;
+        }
+        let _ = stderr.lock().write_all(piece);
+    }
+}
+
 /// Writes data to standard output, at once.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     print_bytes(text.as_bytes())

@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::{Ended, Folder, Server, ask, dyno, run, wait_for, word};
+use common::{Background, Ended, Folder, Server, ask, dyno, run, wait_for, word};
 use dyno_sys::proc;
-use dyno_sys::signal::Signal;
+use dyno_sys::signal::{self, Signal};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -26,7 +26,7 @@ fn is_hello(answer: &str) -> bool {
 
 #[test]
 fn it_says_where_it_listens_answers_and_drains_when_told() {
-    for signal in [Signal::Term, Signal::Int] {
+    for signal in [Signal::Term, Signal::Int, Signal::Quit] {
         let mut server = Server::serve(&[]);
         let workers = server.hear("worker");
         let worker: i32 = workers["worker ".len()..].parse().unwrap();
@@ -343,4 +343,38 @@ fn a_level_leaves_out_what_matters_less() {
     assert!(
         ended.failed()[0].starts_with("error: cannot open the error log /nowhere/errors.log: No such file")
     );
+}
+
+/// A pipe that was full before it began. Fault: talk waits for its reader (`out::say` in place of `out::mention`), and orders wait for the
+/// talk.
+#[test]
+fn a_server_whose_talk_nobody_reads_serves_and_hears_its_orders() {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::OpenOptionsExt;
+
+    /// As on x86-64 and arm64 (open(2)).
+    const O_NONBLOCK: i32 = 0o4000;
+    let folder = Folder::new("unread");
+    let socket = folder.path("socket");
+    let (_unread, talk) = std::io::pipe().unwrap();
+    // Opened anew, so that only this end does not wait.
+    let own = format!("/proc/self/fd/{}", talk.as_raw_fd());
+    let mut filled = std::fs::File::options().write(true).custom_flags(O_NONBLOCK).open(own).unwrap();
+    while filled.write(&[b'x'; 4096]).is_ok() {}
+    while filled.write(b"x").is_ok() {}
+    let listen = format!("unix:{}", socket.display());
+    let mut server = Background(dyno(["serve", "--listen", &listen]).stderr(talk).spawn().unwrap());
+    let tell = |what| signal::kill(server.pid().parse().unwrap(), what).unwrap();
+    let answers = || {
+        let Ok(mut connection) = UnixStream::connect(&socket) else { return false };
+        connection.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+        let _ = connection.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+        let mut begin = [0; 12];
+        connection.read_exact(&mut begin).is_ok() && &begin == b"HTTP/1.1 404"
+    };
+    wait_for("it serves", answers);
+    tell(Signal::Hup);
+    wait_for("it serves while settings are read again", answers);
+    tell(Signal::Term);
+    wait_for("it has ended", || server.0.try_wait().unwrap().is_some());
 }

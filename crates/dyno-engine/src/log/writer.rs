@@ -29,6 +29,9 @@ const IDLE_MS: i32 = 100;
 /// The shortest time that a writer gets at its end: lines already pushed are a matter of milliseconds.
 pub(crate) const WRITER_NS_MAX: u64 = 2_000_000_000;
 
+/// Of that, for so long a log that refuses is tried: what was begun there is to be given back in time.
+const REFUSED_NS_MAX: u64 = 1_500_000_000;
+
 /// Bytes of an order: it has one word.
 const ORDER_BYTES_MAX: usize = 32;
 
@@ -125,7 +128,7 @@ fn is_over(round: Round, stopped_ns: u64, patience_ns: u64) -> bool {
     match round {
         Round::Something => false,
         Round::Nothing => true,
-        Round::Refused => waited_ns > patience_ns.min(WRITER_NS_MAX),
+        Round::Refused => waited_ns > patience_ns.min(REFUSED_NS_MAX),
         Round::Waits => waited_ns > patience_ns,
     }
 }
@@ -286,7 +289,7 @@ mod tests {
 
     /// Red where the first refusal after the stop is the end.
     #[test]
-    fn a_log_that_refuses_at_the_stop_is_tried_for_two_seconds_more() {
+    fn a_log_that_refuses_at_the_stop_is_tried_for_a_while() {
         const S: u64 = 1_000_000_000;
         let over = |round, ago_ns: u64, patience_ns| {
             is_over(round, clock::mono_ns().saturating_sub(ago_ns), patience_ns)

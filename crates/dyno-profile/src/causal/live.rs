@@ -481,7 +481,9 @@ impl<'s> Live<'s> {
     }
 
     fn sums(&self) -> Sums {
-        Sums::read(&self.probe, &self.target())
+        let strange = !self.strange_children.is_empty();
+        let children = if strange { Children::Strangers } else { self.subject.children };
+        Sums::read(&self.probe, &self.target(), children)
     }
 
     fn next_window(&mut self) -> u64 {

@@ -14,8 +14,7 @@ const GLANCE_NS: u64 = 50_000_000;
 /// Of a process and its descendants, the Go program that is at work: the one that runs most now.
 #[must_use]
 pub fn below(pid: Pid) -> Option<Pid> {
-    let tree = proc::tree(pid);
-    let of_go: Vec<Pid> = tree.into_iter().take(PROCESSES_MAX).filter(|pid| super::is_go(*pid)).collect();
+    let of_go = all_below(pid);
     if of_go.len() < 2 {
         return of_go.first().copied();
     }
@@ -23,6 +22,12 @@ pub fn below(pid: Pid) -> Option<Pid> {
     let before = run();
     sleep_ns(GLANCE_NS);
     at_work(&of_go, &before, &run())
+}
+
+/// Of a process and its descendants, those that run a Go program.
+#[must_use]
+pub fn all_below(pid: Pid) -> Vec<Pid> {
+    proc::tree(pid).into_iter().take(PROCESSES_MAX).filter(|pid| super::is_go(*pid)).collect()
 }
 
 /// Who ran most between two looks; where that is the same, who ran most before. What `go run` spent on building is long ago.

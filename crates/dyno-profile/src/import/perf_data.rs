@@ -225,10 +225,13 @@ impl<'h, N: FnMut(Place<'_>) -> Option<String>> Reading<'h, N> {
         }
         let elsewhere = self.events.event.is_without_user_callers();
         if elsewhere && self.copied_stacks == 0 {
-            warnings.push(
-                "callers in user space stand in branch records (--call-graph lbr), which were not read: perf script shows them"
-                    .to_owned(),
-            );
+            let where_then = match self.events.event.has_branches() {
+                true => {
+                    "stand in branch records (--call-graph lbr), which were not read: perf script shows them"
+                }
+                false => "were not recorded (--kernel-callchains)",
+            };
+            warnings.push(format!("callers in user space {where_then}"));
         }
         if self.without_chain > 0 && !elsewhere {
             let text =

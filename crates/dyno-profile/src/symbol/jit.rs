@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use dyno_sys::{Pid, proc};
 
@@ -14,6 +14,9 @@ use crate::image::elf::Source;
 
 /// A map beyond this would take longer to read than the profile took; the largest Java servers write some 30 MB.
 const MAP_BYTES_MAX: u64 = 512 << 20;
+
+/// By so much the wall clock may have been set since a map was written.
+const CLOCK_SET_MAX: Duration = Duration::from_secs(60);
 
 /// Functions by address.
 #[derive(Debug, Default)]
@@ -87,7 +90,8 @@ fn believed(path: &str, owner: Option<u32>, begun: Option<SystemTime>) -> Option
     let Source::File(file) = Source::open(path.as_ref())? else { return None };
     let map = file.metadata().ok()?;
     let is_owned = map.uid() == 0 || owner.is_none_or(|owner| owner == map.uid());
-    let is_earlier = begun.zip(map.modified().ok()).is_some_and(|(begun, written)| written < begun);
+    let is_earlier =
+        begun.zip(map.modified().ok()).is_some_and(|(begun, written)| written + CLOCK_SET_MAX < begun);
     if map.len() > MAP_BYTES_MAX || !is_owned || is_earlier {
         return None;
     }
@@ -134,8 +138,8 @@ mod tests {
         fs::write(&path, "1000 10 f\n").expect("it can be written");
         let written = fs::metadata(&path).and_then(|file| file.modified()).expect("it has a time");
         let read = |begun| believed(path.to_str().expect("a plain name"), None, Some(begun)).is_some();
-        let second = std::time::Duration::from_secs(1);
-        assert_eq!([read(written - second), read(written + second)], [true, false]);
+        let after = |seconds| written + Duration::from_secs(seconds);
+        assert_eq!([read(written), read(after(59)), read(after(61))], [true, true, false]);
         let began = proc::begun(dyno_sys::child::this()).expect("it runs");
         assert!(began <= written, "this process began before it wrote");
         fs::remove_file(&path).expect("it is there");

@@ -2,6 +2,7 @@
 
 use crate::Pid;
 use crate::affinity::{CpuSet, online};
+use crate::clock;
 use crate::errno::checked;
 use std::fs;
 use std::io;
@@ -148,13 +149,14 @@ pub fn uptime_ns() -> u64 {
     (seconds * 1e9) as u64
 }
 
-/// When a process began by the wall clock, some 20 ms early at most; `None` when it is gone.
+/// When a process began by the wall clock, some 20 ms early at most and as far off as that was set since; `None` when it is gone.
 pub fn begun(pid: Pid) -> Option<SystemTime> {
     const TICK_MS: u64 = 10;
     let started = Duration::from_millis(super::stat(pid).ok()?.start_ticks * TICK_MS);
-    let up = Duration::from_nanos(uptime_ns());
-    // Both are counted in ticks, rounded down.
-    SystemTime::now().checked_sub(up.saturating_sub(started) + 2 * Duration::from_millis(TICK_MS))
+    // Not /proc/uptime: a container may be shown its own, and starts are counted from the machine's.
+    let ago = Duration::from_nanos(clock::boot_ns()).checked_sub(started)?;
+    // It is counted in ticks, rounded down.
+    SystemTime::now().checked_sub(ago + 2 * Duration::from_millis(TICK_MS))
 }
 
 /// The load averages; `None` when /proc is not mounted.

@@ -23,7 +23,7 @@ pub(super) struct Looked {
     pub(super) seen_s: f64,
     /// None where it is no Go program; why, where its goroutines cannot be seen.
     pub(super) goroutines: Result<Option<observation::Goroutines>, &'static str>,
-    /// CPU time of the Go program meanwhile, where there is one.
+    /// CPU time of Go programs meanwhile, where there are such.
     pub(super) go_ran_ns: u64,
     pub(super) connections: sending::Connected,
     /// Why the limits of its unix listeners' queues are not known, where it has such and they are not.
@@ -33,14 +33,15 @@ pub(super) struct Looked {
 /// What is looked at, found out before the window begins: to look through a large program takes its own time.
 pub(super) struct Before {
     goroutines: Result<Option<Goroutines>, &'static str>,
-    go: Option<Pid>,
+    /// All processes of the target that run one.
+    go: Vec<Pid>,
     queues: Queues,
 }
 
 impl Before {
     pub(super) fn of(pid: Pid) -> Before {
-        let go = goroutines::below(pid);
-        Before { goroutines: go.map_or(Ok(None), Goroutines::of), go, queues: Queues::of(pid) }
+        let goroutines = goroutines::below(pid).map_or(Ok(None), Goroutines::of);
+        Before { goroutines, go: goroutines::all_below(pid), queues: Queues::of(pid) }
     }
 }
 
@@ -52,7 +53,7 @@ pub(super) fn watch(
     stop: &AtomicBool,
 ) -> Looked {
     let Before { mut goroutines, go, queues } = before;
-    let ran_ns = || go.and_then(|pid| proc::run_ns(pid).ok()).unwrap_or(0);
+    let ran_ns = || go.iter().filter_map(|pid| proc::run_ns(*pid).ok()).sum::<u64>();
     let go_ran_ns = ran_ns();
     let mut connections = sending::Watch::of(pid, peers, queues);
     let end_ns = mono_ns() + u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 2);

@@ -9,6 +9,7 @@ use dyno_sys::bpf::causal::{Counted, Counts, Probe, Visit, Visits};
 use dyno_sys::clock::{mono_ns, process_cpu_ns};
 use dyno_sys::{Pid, affinity, proc};
 
+use super::Children;
 use crate::causal::rig::window::{Marks, Moment, Pair, Window};
 
 /// Counters; what happened in a window is the difference of two readings.
@@ -21,8 +22,9 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub(super) fn read(probe: &Probe, target: &[Pid]) -> Sums {
-        let cpu = target.iter().filter_map(|pid| Some((*pid, Used::by(*pid)?))).collect();
+    /// `children`: whether all that these processes begin are the target's.
+    pub(super) fn read(probe: &Probe, target: &[Pid], children: Children) -> Sums {
+        let cpu = target.iter().filter_map(|pid| Some((*pid, Used::by(*pid, children)?))).collect();
         let cpus = proc::cpu_stat();
         let steal_ns = cpus.iter().map(|cpu| cpu.steal).sum::<u64>() / cpus.len().max(1) as u64;
         let (counts, in_flight) = (probe.counts(), probe.in_flight());
@@ -42,22 +44,28 @@ struct Used {
 const TICK_NS: u64 = 10_000_000;
 
 impl Used {
-    fn by(pid: Pid) -> Option<Used> {
+    fn by(pid: Pid, children: Children) -> Option<Used> {
         let own_ns = process_cpu_ns(pid).ok()?;
-        let (user, system) = proc::stat(pid).map(|stat| stat.children_ticks).unwrap_or_default();
+        let (user, system) = match children {
+            Children::Followed => proc::stat(pid).map(|stat| stat.children_ticks).unwrap_or_default(),
+            Children::Strangers => (0, 0),
+        };
         Some(Used { own_ns, children_ns: (user + system) * TICK_NS })
     }
 }
 
 /// What a program's processes used between two readings. Those that came meanwhile are new; what those used that ended, who waited for
 /// them was told, along with what is known of them from before.
-fn used(before: &BTreeMap<Pid, Used>, after: &BTreeMap<Pid, Used>) -> u64 {
+///
+/// `most_ns`: what all CPUs could do meanwhile. A child that ended before it was read brings all that it ever used.
+fn used(before: &BTreeMap<Pid, Used>, after: &BTreeMap<Pid, Used>, most_ns: u64) -> u64 {
     let was = |pid: &Pid| before.get(pid).copied().unwrap_or(Used { own_ns: 0, children_ns: 0 });
     let own = |(pid, now): (&Pid, &Used)| now.own_ns.saturating_sub(was(pid).own_ns);
     let told = |(pid, now): (&Pid, &Used)| now.children_ns.saturating_sub(was(pid).children_ns);
     let gone = before.iter().filter(|(pid, _)| !after.contains_key(*pid));
     let known: u64 = gone.map(|(_, was)| was.own_ns + was.children_ns).sum();
-    after.iter().map(own).sum::<u64>() + after.iter().map(told).sum::<u64>().saturating_sub(known)
+    let of_ended = after.iter().map(told).sum::<u64>().saturating_sub(known);
+    (after.iter().map(own).sum::<u64>() + of_ended).min(most_ns)
 }
 
 /// Which window is counted.
@@ -113,7 +121,7 @@ impl Counting {
             spun: counts.spun,
             spins: counts.spins,
             steal_ns,
-            target_cpu_ns: used(&before.cpu, &after.cpu),
+            target_cpu_ns: used(&before.cpu, &after.cpu, length_ns * affinity::online().len() as u64),
             ..Window::default()
         })
     }
@@ -171,12 +179,13 @@ mod tests {
                 };
                 rows.iter().map(one).collect::<BTreeMap<Pid, Used>>()
             };
-            used(&all(before), &all(after)) / 1_000_000
+            used(&all(before), &all(after), 250_000_000) / 1_000_000
         };
         assert_eq!(used_ms(&[(1, 50, 0), (2, 900, 0)], &[(1, 60, 0), (2, 950, 0)]), 60);
         assert_eq!(used_ms(&[(1, 50, 0), (2, 900, 0)], &[(1, 60, 940)]), 50, "40 ms of the one that ended");
         assert_eq!(used_ms(&[(1, 50, 0)], &[(1, 60, 30)]), 40, "one that came and went");
         assert_eq!(used_ms(&[(1, 50, 0)], &[(1, 60, 0), (3, 20, 0)]), 30, "one that came");
         assert_eq!(used_ms(&[(1, 50, 0), (2, 900, 0)], &[(1, 60, 0)]), 10, "nobody waited for it");
+        assert_eq!(used_ms(&[(1, 50, 0)], &[(1, 60, 600_000)]), 250, "one that was not read before");
     }
 }

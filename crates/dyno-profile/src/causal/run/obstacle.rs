@@ -38,9 +38,9 @@ pub(super) fn obstacle(case: &Case<'_>) -> Option<String> {
 
 /// The site's work lies where windows do not count, or units are counted that never end.
 fn elsewhere(case: &Case<'_>) -> Option<String> {
-    if let Some(PiledUp { first, last }) = case.piled_up {
+    if let Some(PiledUp { units }) = case.piled_up {
         return Some(format!(
-            "never fewer than {last} units were under way in the last third of the windows, and never more than {first} in the first: units begin that never end (an error, an early return), or a queue grows, and what is counted is not the time of one that ends"
+            "{units} more units were under way in the last third of the windows than in the first, and they came at a steady pace: units begin that never end (an error, an early return), or a queue grows, and what is counted is not the time of one that ends"
         ));
     }
     if let Some(dropped) = case.dropped {

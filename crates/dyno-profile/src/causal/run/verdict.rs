@@ -603,7 +603,7 @@ mod tests {
             (Case { points: &biased, ..case(&good) }, "hand on"),
             (Case { points: &biased, in_step: true, ..case(&good) }, "in step"),
             (Case { never_met: true, ..case(&good) }, "not met once"),
-            (Case { piled_up: Some(PiledUp { first: 8, last: 600 }), ..case(&good) }, "never end"),
+            (Case { piled_up: Some(PiledUp { units: 600 }), ..case(&good) }, "never end"),
             (Case { lost: Lost { to_others: 0.6, ..Lost::default() }, ..case(&good) }, "other processes"),
             (
                 Case { lost: Lost { to_hypervisor: 0.6, ..Lost::default() }, ..case(&good) },

@@ -62,20 +62,20 @@ fn undisturbed<'w>(windows: impl Iterator<Item = &'w Window>) -> Vec<&'w Window>
     all
 }
 
-/// Units under way: the most in the first third of the windows, and the fewest in the last.
+/// By how many units more are under way in the last third of the windows than in the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PiledUp {
-    pub(super) first: i64,
-    pub(super) last: i64,
+    pub(super) units: i64,
 }
 
-/// Fewest windows, and by how much more must be under way in the middle of the last third than in the first's, for units to pile up:
-/// half as many again, and some.
+/// Fewest windows, and by how many more units must be under way in the last third of them than in the first, for units to pile up. How
+/// many were under way before the first is not known.
 const PILED_WINDOWS_MIN: usize = 12;
-const PILED_PART_MIN: f64 = 0.5;
-const PILED_MIN: i64 = 4;
+const PILED_MIN: i64 = 10;
+/// As many come in the second half of that time as in the first, at least this part of it: a program that warms up comes to rest.
+const STEADY_PART_MIN: f64 = 0.5;
 
-/// Whether units of a pair pile up: of a steady program about as many are under way at the end as at the beginning.
+/// Whether units of a pair pile up at a steady pace: of a steady program about as many are under way at the end as at the beginning.
 pub(super) fn piled_up<'w>(windows: impl Iterator<Item = &'w Window>) -> Option<PiledUp> {
     let mut pairs: Vec<(u64, i64)> =
         windows.filter_map(|window| window.pair).map(|pair| (pair.opened_ns, pair.in_flight)).collect();
@@ -84,15 +84,17 @@ pub(super) fn piled_up<'w>(windows: impl Iterator<Item = &'w Window>) -> Option<
     }
     pairs.sort_unstable();
     let third = pairs.len() / 3;
-    let sorted = |pairs: &[(u64, i64)]| {
-        let mut all: Vec<i64> = pairs.iter().map(|(_, in_flight)| *in_flight).collect();
+    let sorted = |from: usize| {
+        let mut all: Vec<i64> = pairs[from..from + third].iter().map(|(_, in_flight)| *in_flight).collect();
         all.sort_unstable();
         all
     };
-    let (first, last) = (sorted(&pairs[..third]), sorted(&pairs[pairs.len() - third..]));
-    let more = last[third / 2] - first[third / 2];
-    let is_much = more >= PILED_MIN && more as f64 >= PILED_PART_MIN * first[third / 2] as f64;
-    (is_much && last[0] > first[third - 1]).then(|| PiledUp { first: first[third - 1], last: last[0] })
+    let thirds = [0, (pairs.len() - third) / 2, pairs.len() - third].map(sorted);
+    let [first, second, last] = [0, 1, 2].map(|at| thirds[at][third / 2]);
+    let (before, after) = ((second - first) as f64, (last - second) as f64);
+    let is_steady = before.min(after) >= STEADY_PART_MIN * before.max(after);
+    let is_apart = thirds[2][0] > thirds[0][third - 1];
+    (last - first >= PILED_MIN && is_steady && is_apart).then_some(PiledUp { units: last - first })
 }
 
 /// Where a site's samples lie, when most of them lie in windows that do not count.
@@ -325,8 +327,9 @@ mod tests {
             piled_up(windows.iter())
         };
         assert_eq!(of(&|at| (at % 5 + 4) as i64), None);
-        assert_eq!(of(&|at| (at + at % 5) as i64), Some(PiledUp { first: 13, last: 20 }));
+        assert_eq!(of(&|at| (at + at % 5) as i64), Some(PiledUp { units: 20 }));
         assert_eq!(of(&|at| if at < 15 { 3 } else { 5 }), None, "two more are no pile");
+        assert_eq!(of(&|at| if at < 10 { 3 } else { 40 }), None, "it warmed up");
         let few = [window(1, 100, 100)];
         assert_eq!(piled_up(few.iter()), None);
     }

@@ -48,10 +48,15 @@ impl Event {
         self.flags & Event::SAMPLE_ID_ALL != 0
     }
 
-    /// Whether its call chains have no callers in user space: they stand in branch records (`--call-graph lbr`) or in copied stacks
-    /// (`dwarf`).
+    /// Whether its call chains have no callers in user space: they stand in branch records (`--call-graph lbr`), in copied stacks
+    /// (`dwarf`), or nowhere (`--kernel-callchains`).
     pub(super) fn is_without_user_callers(self) -> bool {
         self.flags & Event::EXCLUDE_CALLCHAIN_USER != 0
+    }
+
+    pub(super) fn has_branches(self) -> bool {
+        const BRANCH_STACK: u64 = 1 << 11;
+        self.sample_type & BRANCH_STACK != 0
     }
 
     pub(super) fn frequency(self) -> Option<f64> {

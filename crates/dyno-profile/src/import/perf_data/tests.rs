@@ -340,20 +340,31 @@ fn what_is_not_read_here_is_told_with_a_way() {
     assert!(read(&swapped).unwrap_err().to_string().contains("byte order"));
 }
 
-/// `--call-graph lbr`: callers stand in branch records. Fault: a file that has none is advised to record them.
+/// `--call-graph lbr`: callers stand in branch records. Faults: a file that has none is advised to record them; whoever has no user
+/// callers has them there.
 #[test]
 fn callers_that_stand_in_branch_records_are_told() {
     const WITHOUT_USER_CALLERS: u64 = 1 << 22;
-    let told = |flags: u64| {
-        let chain = [(-128_i64) as u64, 0xffff_ffff_8000_0000];
-        let one = sample(1_000_000_000, &chain);
-        let bare = record(9, 2, &[u64s(&[0x40_0010]), u32s(&[7, 8]), u64s(&[2_000_000_000, 2_000_000, 0])]);
-        let event = event(1, FREQUENCY_AND_SAMPLE_ID_ALL | flags);
-        read(&file_with(event, &[map(2, 0x40_0000, "/srv/w"), one, bare])).unwrap().warnings.join("; ")
+    const BRANCH_STACK: u64 = 1 << 11;
+    let told = |flags: u64, branches: u64| {
+        let kernel = [(-128_i64) as u64, 0xffff_ffff_8000_0000];
+        let one = |time: u64, chain: &[u64]| {
+            let head = [u64s(&[0x40_0010]), u32s(&[7, 8]), u64s(&[time, 2_000_000, chain.len() as u64])];
+            // No branch was recorded with it.
+            let behind = if branches == 0 { vec![] } else { u64s(&[0]) };
+            record(9, 2, &[head.concat(), u64s(chain), behind])
+        };
+        let event =
+            event_of(1, 499, IP_TID_TIME_CHAIN_PERIOD | branches, FREQUENCY_AND_SAMPLE_ID_ALL | flags);
+        let records = [map(2, 0x40_0000, "/srv/w"), one(1_000_000_000, &kernel), one(2_000_000_000, &[])];
+        read(&file_with(event, &records)).unwrap().warnings.join("; ")
     };
-    assert!(told(WITHOUT_USER_CALLERS).starts_with("callers in user space stand in branch records"));
-    assert!(!told(WITHOUT_USER_CALLERS).contains("perf record -g"));
-    assert!(told(0).contains("1 samples have no call chain: perf record -g"), "{}", told(0));
+    let lbr = told(WITHOUT_USER_CALLERS, BRANCH_STACK);
+    assert!(lbr.starts_with("callers in user space stand in branch records"), "{lbr}");
+    let kernel = told(WITHOUT_USER_CALLERS, 0);
+    assert!(kernel.starts_with("callers in user space were not recorded"), "{kernel}");
+    assert!(!lbr.contains("perf record -g") && !kernel.contains("perf record -g"));
+    assert!(told(0, 0).contains("1 samples have no call chain: perf record -g"), "{}", told(0, 0));
 }
 
 fn fork(time: u64, misc: u16, pid: u32, parent: u32) -> Vec<u8> {

@@ -52,18 +52,18 @@ impl When {
     }
 }
 
-/// Tells what happens: in the error log; on standard error where that is the error log, and at the start in any case. From then on
-/// nobody waits for a reader of standard error (a pipe that is full, a terminal that was stopped): a server must hear its orders.
+/// Tells what happens: in the error log; on standard error where that is the error log, and at the start in any case. Nobody waits
+/// for a reader: a server must hear its orders.
 pub(super) fn tell(log: &ErrorLog, when: When, text: &str) {
     for line in text.split_inclusive('\n') {
         let marks = [(ERROR, Level::Error), (WARNING, Level::Warn)];
         let marked = marks.into_iter().find_map(|(mark, level)| Some((level, line.strip_prefix(mark)?)));
         let (level, bare) = marked.unwrap_or((Level::Notice, line));
-        if log.is_file() || when == When::Later {
+        if log.is_file() {
             log.say(level, bare);
         }
-        if when == When::Start {
-            out::say(line);
+        if when == When::Start || !log.is_file() && log.takes(level) {
+            out::mention(line);
         }
     }
 }
@@ -83,7 +83,7 @@ pub(super) fn check(flags: &LogFlags, config: &Config) -> Result<(), Failure> {
 pub(super) fn warn_of_none(config: &Config) {
     if let (Log::Off, Some(path)) = (config.dials.log, &config.log_file) {
         let path = path.display();
-        out::say(&format!(
+        out::mention(&format!(
             "warning: nothing is written to {path}: the access log is off (--log ring turns it on)\n"
         ));
     }

@@ -252,13 +252,19 @@ fn go_is_walked_by_frame_pointers_with_the_callers_of_its_leaves() {
     assert!(profile.modules.iter().any(|module| module.unwound_by == "fp"), "{:?}", profile.modules);
 }
 
-/// Go's own SHA-256 for processors with AVX2 keeps data in the frame pointer's register.
+/// Go's own SHA-256 for processors with AVX2 keeps data in the frame pointer's register. How much else its run-time does (it hands the only
+/// goroutine from thread to thread, more often where others want the CPUs: 0.5 to 2.5 %) is not by construction.
 #[test]
 #[ignore = "these need CAP_PERFMON: they sample the kernel too"]
 fn assembly_of_go_has_its_callers_whatever_it_keeps_in_the_frame_pointer() {
     let Some(running) = Running::start("go", &["build"], "assembly.go", &[]) else { return };
     let profile = watched(&running, CallGraph::Auto);
-    assert_share(&profile, "main.digest", share_of(&profile, "main.digest"), 100.0);
+    let block = |frames: &[&Frame]| frames.iter().any(|frame| frame.name.contains("sha256.block"));
+    let of_digest = |frames: &[&Frame]| frames.iter().any(|frame| frame.name == "main.digest");
+    let assembly = share(&profile, block);
+    assert!(assembly > 80.0, "{assembly} %: {:#?}", top(&profile));
+    let called = share(&profile, |frames| block(frames) && of_digest(frames));
+    assert_share(&profile, "of the assembly, below main.digest", 100.0 * called / assembly, 100.0);
     assert_whole(
         &profile,
         &["runtime.goexit.abi0", "runtime.mcall", "runtime.mstart.abi0", "runtime.goexit"],

@@ -182,13 +182,13 @@ fn others_serve(facts: &Facts<'_>, tid: u32) -> bool {
     let Some(on) = &facts.seen.on_cpu else { return false };
     let pid_of = |tid: u32| on.threads.iter().find(|thread| thread.tid == tid).map(|thread| thread.pid);
     let Some(own) = pid_of(tid) else { return false };
-    let senders: BTreeSet<u32> = senders(on, names::ANSWERS).into_iter().filter_map(pid_of).collect();
+    let senders: BTreeSet<u32> = senders(on).into_iter().filter_map(pid_of).collect();
     // Who answers seldom is not met at it; but others of the target's wait for it then.
-    let ended: u64 = facts.off.as_ref().map_or(0, |off| {
+    let serves = facts.off.as_ref().is_some_and(|off| {
         let own_threads = off.profile.threads.iter().filter(|thread| thread.pid == own);
-        own_threads.map(|thread| off.ended(thread.tid)).sum()
+        let ended: u64 = own_threads.map(|thread| off.ended(thread.tid)).sum();
+        ended as f64 >= ENDED_PER_S_MIN * off.profile.duration_s
     });
-    let serves = ended as f64 >= ENDED_PER_S_MIN * on.duration_s;
     !senders.is_empty() && !senders.contains(&own) && !serves
 }
 

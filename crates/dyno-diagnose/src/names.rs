@@ -609,19 +609,6 @@ pub(super) const SENDS: &[&str] = &[
     "fifo_*",
 ];
 
-/// Of that, what clients over sockets are answered by.
-pub(super) const ANSWERS: &[&str] = &[
-    "unix_stream_sendmsg",
-    "unix_dgram_sendmsg",
-    "tcp_sendmsg*",
-    "udp_sendmsg",
-    "udpv6_sendmsg",
-    "sock_sendmsg",
-    "__sock_sendmsg",
-    "sock_write_iter",
-    "__sys_sendto",
-];
-
 /// The one lock under which an interpreter runs programs.
 pub(super) const INTERPRETER_LOCK: &[&str] =
     &["take_gil", "gvl_acquire*", "thread_sched_to_running*", "thread_sched_wait_running*"];

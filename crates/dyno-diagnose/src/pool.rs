@@ -126,7 +126,7 @@ const ENDS_MIN: f64 = 0.5;
 /// Whether some of these threads answer clients, or end waits of others who may. Threads that keep house do neither, while others are
 /// seen to answer: who sleeps works little, and is seldom met at it.
 fn work_for_others(facts: &Facts<'_>, off: &OffCpu<'_>, threads: &[(u32, &ThreadTime)]) -> bool {
-    let senders = facts.seen.on_cpu.as_ref().map(|on| senders(on, names::ANSWERS)).unwrap_or_default();
+    let senders = facts.seen.on_cpu.as_ref().map(senders).unwrap_or_default();
     let works = |(tid, time): &(u32, &ThreadTime)| {
         senders.contains(tid) || off.ended(*tid) as f64 >= ENDS_MIN * time.sleeps.max(1) as f64
     };

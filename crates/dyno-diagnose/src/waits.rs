@@ -874,9 +874,10 @@ pub(super) fn sends(seen: &Observation, tid: u32) -> bool {
     stacks.any(|stack| leaf_first(on, stack).iter().any(|frame| names::is(&frame.name, names::SENDS)))
 }
 
-/// The threads that were seen to send something, by functions of this table.
-pub(super) fn senders(on: &Profile, table: names::Table) -> BTreeSet<u32> {
-    let sends = |stack: &&Stack| leaf_first(on, stack).iter().any(|frame| names::is(&frame.name, table));
+/// The threads that were seen to send something over sockets, as clients are answered.
+pub(super) fn senders(on: &Profile) -> BTreeSet<u32> {
+    let answers = |name: &str| names::is(name, names::SENDS) && !names::is(name, names::WRITES_DESCRIPTOR);
+    let sends = |stack: &&Stack| leaf_first(on, stack).iter().any(|frame| answers(&frame.name));
     let threads = on.stacks.iter().filter(sends).filter_map(|stack| on.threads.get(stack.thread as usize));
     threads.map(|thread| thread.tid).collect()
 }

@@ -64,27 +64,22 @@ impl Master<'_> {
         let Some(successor) = &self.successor else { return };
         let mut word = [0; 512];
         // What it has said counts, however late it is read: one that serves must not be killed.
-        if !matches!(socket::wait_readable(&successor.ready, 0), Ok(Ready::Yes)) {
-            if successor.until_ns <= clock::mono_ns() {
-                self.not_handed_over("it was not ready in time".to_owned(), on_event);
-            }
-            return;
-        }
-        match socket::read(&successor.ready, &mut word) {
-            Io::Done(length) if word[..length] == *READY => self.give_way(on_event),
-            Io::Done(length) => {
+        let is_late = successor.until_ns <= clock::mono_ns();
+        let has_spoken = matches!(socket::wait_readable(&successor.ready, 0), Ok(Ready::Yes));
+        match has_spoken.then(|| socket::read(&successor.ready, &mut word)) {
+            Some(Io::Done(length)) if word[..length] == *READY => self.give_way(on_event),
+            Some(Io::Done(length)) => {
                 let why = String::from_utf8_lossy(&word[..length]).into_owned();
                 self.not_handed_over(why, on_event);
             }
-            _ if successor.until_ns <= clock::mono_ns() => {
-                self.not_handed_over("it was not ready in time".to_owned(), on_event);
-            }
-            _ => {
+            _ if is_late => self.not_handed_over("it was not ready in time".to_owned(), on_event),
+            Some(_) => {
                 // It has closed it unsaid: its death, or the deadline, tells the rest.
                 if let Some(ears) = &self.ears {
                     let _ = ears.epoll.remove(&successor.ready);
                 }
             }
+            None => {}
         }
     }
 

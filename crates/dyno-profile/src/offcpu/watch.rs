@@ -417,20 +417,7 @@ mod tests {
     use super::*;
 
     fn wait(part: Part) -> Wait {
-        Wait {
-            tid: 1,
-            pid: 1,
-            part,
-            shape: None,
-            kernel_stack: None,
-            system_call: None,
-            object: None,
-            waker: None,
-            fault: None,
-            ns: 0,
-            count: 1,
-            max_ns: 0,
-        }
+        Wait { part, ..in_line(&of(Vec::new())) }
     }
 
     fn of(open: Vec<Open>) -> Thread {

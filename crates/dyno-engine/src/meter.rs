@@ -78,7 +78,11 @@ const ROW_WORDS: usize = COUNT.next_multiple_of(8);
 
 /// Words that the supervisor writes: its worker's process for each row, then these.
 const RESTARTS: usize = 0;
-const DRAINING: usize = 1;
+const LEAVING: usize = 1;
+
+/// What stands there while the server drains, and where another generation serves.
+const DRAINING: u64 = 1;
+const RETIRED: u64 = 2;
 const OWN_WORDS: usize = 8;
 
 /// Shared memory: a row for each worker, and what only the supervisor knows.
@@ -127,11 +131,20 @@ impl Meters {
     }
 
     pub(crate) fn is_draining(&self) -> bool {
-        self.own(DRAINING).load(Ordering::Relaxed) != 0
+        self.own(LEAVING).load(Ordering::Relaxed) == DRAINING
+    }
+
+    /// Whether these are an old generation's workers: another one's accept in their place.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.own(LEAVING).load(Ordering::Relaxed) == RETIRED
     }
 
     pub(crate) fn begin_drain(&self) {
-        self.own(DRAINING).store(1, Ordering::Relaxed);
+        self.own(LEAVING).store(DRAINING, Ordering::Relaxed);
+    }
+
+    pub(crate) fn retire(&self) {
+        self.own(LEAVING).store(RETIRED, Ordering::Relaxed);
     }
 
     fn row(&self, row: usize) -> &'static [AtomicU64; COUNT] {
@@ -231,9 +244,11 @@ mod tests {
             (meters.pid(2), meters.pid(1), meters.restarts(), meters.is_draining()),
             (Some(7), None, 1, false)
         );
+        meters.retire();
+        assert!(meters.is_retired() && !meters.is_draining());
         meters.begin_drain();
         meters.set_pid(2, None);
-        assert!(meters.is_draining() && meters.pid(2).is_none());
+        assert!(meters.is_draining() && !meters.is_retired() && meters.pid(2).is_none());
         assert_eq!(meters.figures(2), Figures::default());
     }
 }

@@ -314,15 +314,23 @@ impl<'r> Supervisor<'r> {
                 Stopping::No => continue,
                 Stopping::Retiring { end_ns } | Stopping::Draining { end_ns }
                     if clock::mono_ns() < end_ns => {}
+                // Who asked for metrics has had its time too.
+                Stopping::Retiring { .. } if self.pids().is_empty() => return self.drained,
                 Stopping::Retiring { .. } | Stopping::Draining { .. } | Stopping::AtOnce => {
                     self.drained = Drained::Cut;
                     self.kill_all();
                 }
             }
-            if self.pids().is_empty() {
+            if self.pids().is_empty() && !self.answers_for_metrics() {
                 return self.drained;
             }
         }
+    }
+
+    /// Whether somebody who asked for metrics may be owed an answer, though another generation's process serves them by now.
+    fn answers_for_metrics(&self) -> bool {
+        let is_there = self.scraped.as_ref().is_some_and(|scraped| scraped.place.pid().is_some());
+        is_there && matches!(self.stopping, Stopping::Retiring { .. })
     }
 
     /// Sleeps until something happens or is due, and takes it in.

@@ -132,6 +132,27 @@ fn a_run_that_is_stopped_drains_and_reports() {
     assert_eq!((report.block.replies, report.block.errors), (server.answers() - 2, Errors::default()));
 }
 
+/// Planted fault: only a run that is shorter than its plan was stopped.
+#[test]
+fn a_run_that_is_stopped_while_its_last_answers_are_awaited_was_stopped() {
+    let stop = std::sync::Arc::new(AtomicBool::new(false));
+    let server = Server::start({
+        let stop = stop.clone();
+        move |peer| {
+            // The first is asked when the connection is opened.
+            if peer.request() && peer.answer(HELLO) && peer.request() {
+                dyno_sys::clock::sleep_ns(500_000_000);
+                stop.store(true, Ordering::SeqCst);
+                peer.answer(HELLO);
+            }
+        }
+    });
+    let plan = LoadPlan::new(server.plan(1), Placement::Unpinned(1), 100_000_000);
+    let report = within_deadline(move || load(&plan, &stop, &mut |_| {}, &mut |_| {}).unwrap());
+    assert!(report.block.loaded.wall_ns >= 100_000_000, "{:?}", report.block.loaded);
+    assert_eq!(report.ended, Ended::Stopped);
+}
+
 /// Planted fault: answers that take longer than two seconds, and may take thirty, have timed out when the run is over.
 #[test]
 fn a_run_awaits_the_last_answers_of_a_slow_server_and_blames_none() {

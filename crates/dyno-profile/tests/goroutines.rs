@@ -6,7 +6,7 @@
 mod common;
 
 use common::Running;
-use dyno_profile::goroutines::{Goroutines, Seen, below, is_mutex};
+use dyno_profile::goroutines::{Goroutines, Seen, all_below, below, is_mutex};
 use dyno_sys::clock::sleep_ns;
 use dyno_sys::signal::{self, Signal};
 use dyno_sys::{Pid, proc};
@@ -115,4 +115,15 @@ fn the_go_program_below_a_wrapper_is_the_one_that_is_looked_at() {
     let mut run = Command::new("go");
     run.arg("run").arg(source).env("GOCACHE", whole.folder.join("cache")).env("GOFLAGS", "-mod=mod");
     is_known(&seen(named_below(&Ending::begin(&mut run), "mutexed")));
+}
+
+/// Planted fault: of several the one that is at work is all that there is of Go.
+#[test]
+fn all_go_programs_below_a_wrapper_are_known_as_such() {
+    let Some(whole) = Running::start("go", &["build"], "mutexed.go", &[]) else { return };
+    let program = whole.folder.join("program");
+    let shell = Ending::begin(Command::new("sh").args(["-c", "\"$0\" & \"$0\" & sleep 900"]).arg(program));
+    common::wait_for("both are there", || all_below(shell.pid()).len() == 2);
+    let all = all_below(shell.pid());
+    assert!(below(shell.pid()).is_some_and(|at_work| all.contains(&at_work)), "{all:?}");
 }

@@ -10,23 +10,32 @@ use dyno_profile::offcpu::{By, Calls, Error, Options, Recorder, Timeline, record
 use dyno_record::profile::{Profile, Stack, Thread, WaitClass};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 const SECOND: f64 = 1e9;
 
+/// Whoever makes a crowd has the machine to itself; the others share it.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+fn among_others() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A program of a kind that `known/waits.c` names.
-struct Waiting(Running);
+struct Waiting(Running, #[expect(dead_code, reason = "held")] RwLockReadGuard<'static, ()>);
 
 impl Waiting {
     fn start(kind: &str) -> Waiting {
+        let machine = among_others();
         // Without frame pointers: the stacks must come from the unwind tables.
         let flags = ["-O2", "-g", "-fomit-frame-pointer", "-pthread"];
         let running = Running::start("cc", &flags, "waits.c", &[kind, "file"]).unwrap();
         if !matches!(kind, "flush" | "nap" | "churn" | "exec") {
             named(&running);
         }
-        Waiting(running)
+        Waiting(running, machine)
     }
 
     /// What it waits for in a second and a half.
@@ -291,6 +300,7 @@ const SWITCHES: u64 = 131_072 * 3 / 2;
 #[test]
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
 fn of_four_hundred_threads_that_wait_at_more_places_than_a_table_has_no_wait_is_lost() {
+    let _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
     let crowd = crowd(400, ["47", "48"]);
     // Two hundred of them want a CPU at any time: whoever looks at them goes before.
     let _first = common::watching::First::now();
@@ -324,6 +334,7 @@ fn of_two_thousand_threads_no_wait_is_lost_and_the_time_asked_for_is_kept() {
         println!("not tried: DYNO_CROWD=1 asks for it");
         return;
     }
+    let _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
     let crowd = crowd(2_000, ["8", "8"]);
     let options = Options { duration: Some(Duration::from_secs(3)), ..Options::default() };
     let profile = record(&Target::Process(crowd.pid()), &options, &AtomicBool::new(false)).unwrap();
@@ -416,6 +427,7 @@ fn what_cannot_be_watched_is_named() {
 #[test]
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
 fn a_target_that_ends_is_told_with_what_it_did() {
+    let _machine = among_others();
     let mut child = until_told();
     let options = Options { duration: Some(Duration::from_secs(20)), ..Options::default() };
     let target = Target::Process(child.id().cast_signed());
@@ -452,6 +464,7 @@ fn tell(children: Vec<&mut Child>, between: Duration) -> JoinHandle<()> {
 #[test]
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
 fn waits_of_each_of_several_processes_are_seen_until_the_last_has_ended() {
+    let _machine = among_others();
     let mut children = [until_told(), until_told()];
     let pids = children.each_ref().map(Child::id);
     let target = Target::Processes(pids.map(u32::cast_signed).to_vec());

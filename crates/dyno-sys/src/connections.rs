@@ -141,12 +141,16 @@ impl Connections {
                 all.listens = true;
             } else {
                 all.held += 1;
-                // A far side's end that was not taken stands in the queue as a byte: it asks for nothing.
-                all.unread += usize::from(line.unread > u64::from(line.state == CLOSE_WAIT));
+                all.unread += usize::from(asks(&line));
             }
         }
         all
     }
+}
+
+/// Whether something waits to be read. A far side's end that was not taken stands in the queue as a byte, and asks for nothing.
+fn asks(line: &InetLine) -> bool {
+    line.unread > u64::from(line.state == CLOSE_WAIT)
 }
 
 /// Whether the kernel has the part that answers for unix sockets.
@@ -196,7 +200,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::io::{Read, Write};
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{Shutdown, TcpListener, TcpStream};
 
     fn lines_at(port: u16) -> Vec<InetLine> {
         let mut all = open_sockets(this());
@@ -285,6 +289,25 @@ mod tests {
         assert!(all.unread >= 1 && all.held >= 2 && all.listens, "{all:?}");
         conn.read_exact(&mut [0]).unwrap();
         assert_eq!(unread(), 0);
+    }
+
+    /// Planted fault: a far side's end counts as a request.
+    #[test]
+    fn a_far_sides_end_asks_for_nothing_and_what_came_before_it_does() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let asked = [&b""[..], b"x"].map(|sent| {
+            let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (_conn, _) = listener.accept().unwrap();
+            client.write_all(sent).unwrap();
+            client.shutdown(Shutdown::Write).unwrap();
+            let port = client.local_addr().unwrap().port();
+            loop {
+                if let Some(line) = lines_at(port).iter().find(|line| line.state == CLOSE_WAIT) {
+                    return asks(line);
+                }
+            }
+        });
+        assert_eq!(asked, [false, true]);
     }
 
     /// Planted fault: a listener of another address hears, too.

@@ -268,7 +268,8 @@ fn a_running_sibling_pays_what_the_hits_insert() {
         let begun_ns = mono_ns();
         let tally = experiment(&mut probe, &tried, 800);
         let (counts, length_ns) = (tally.counts, mono_ns() - begun_ns);
-        assert!(counts.hits > 200, "{way:?} {counts:?}");
+        // Of 800 samples of both threads, where strangers leave this one the smallest share of a core.
+        assert!(counts.hits > 60, "{way:?} {counts:?}");
         // One thread hits: each hit inserts once, unless the other's credit has gone beyond it.
         let expected = counts.hits * HALF_NS;
         assert!((0.9..=1.01).contains(&share(tally.inserted_ns, expected)), "{way:?} {counts:?}");
@@ -315,7 +316,7 @@ fn who_waits_in_a_loop_owes_nothing_and_its_waits_are_counted() {
 fn pauses_leave_out_their_share_of_what_interrupts_take() {
     let _alone = alone();
     let running = Running::start("two");
-    // The middle of seven, side by side: the end of an experiment cuts a pause.
+    // The middle of fifteen, side by side: the end of an experiment cuts a pause.
     let shorter_ns = || {
         // With interrupts off nobody takes the core meanwhile.
         let mut probe = running.tried(Pausing::SpinInSample);
@@ -327,9 +328,9 @@ fn pauses_leave_out_their_share_of_what_interrupts_take() {
             let less = counts.asked_ns.cast_signed() - counts.paid_ns.cast_signed();
             less / counts.pauses.max(1).cast_signed()
         };
-        let mut all = [0_i64; 7].map(|_| of(40_000) - of(0));
+        let mut all = [0_i64; 15].map(|_| of(40_000) - of(0));
         all.sort_unstable();
-        all[3]
+        all[7]
     };
     // Clocks that did not begin a pause beat while it lasts as often as elsewhere, so that no more of their interrupts lie
     // outside of pauses than should; of the one that did, half of an eighth or so: 3 µs, and some that the end of an
@@ -612,7 +613,8 @@ fn a_dropped_probe_is_gone_and_its_target_runs() {
     probe.begin(&tried, mono_ns() + 60_000 * MS).unwrap();
     assert!(new_since(&before).0 >= 7, "seven programs were loaded");
     drop((probe, point));
-    let deadline = mono_ns() + 10_000 * MS;
+    // The kernel's threads free them, on a full machine late.
+    let deadline = mono_ns() + 60_000 * MS;
     while new_since(&before) != (0, 0) {
         assert!(mono_ns() < deadline, "left behind: {:?}", new_since(&before));
         std::thread::yield_now();

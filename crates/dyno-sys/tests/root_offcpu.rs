@@ -247,8 +247,8 @@ fn a_dropped_probe_is_gone_from_the_kernel() {
     let probe = probe(child.id().cast_signed());
     assert!(new_since(&before).0 >= 8, "eight programs were loaded");
     drop(probe);
-    let deadline = mono_ns() + 5 * SECOND;
-    // The kernel frees programs a grace period later.
+    // The kernel frees programs a grace period later, which on a full machine takes its time.
+    let deadline = mono_ns() + 60 * SECOND;
     while new_since(&before) != (0, 0) {
         assert!(mono_ns() < deadline, "left behind: {:?}", new_since(&before));
         std::thread::yield_now();

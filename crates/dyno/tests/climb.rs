@@ -13,7 +13,7 @@ use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard
 use std::time::{Duration, Instant};
 
 use dyno_measure::series::Side;
-use dyno_record::climb::{Attempt, Climb, RungVerdict};
+use dyno_record::climb::{Attempt, Climb, Effect, RungVerdict};
 use dyno_record::trial::{Schedule, Stage};
 use verdict::{interrupt, until_verdict};
 
@@ -134,13 +134,17 @@ fn a_short_climb_keeps_the_single_send_and_its_record_can_be_judged_and_drawn_ag
     let talk = text(&output.stderr);
     let rung = &record.rungs[0];
     assert_eq!((rung.id.as_str(), rung.attempt.verdict), ("one-send", RungVerdict::Kept), "{talk}");
-    assert!(rung.leave_one_out.is_some_and(|gain| gain.effect_percent < -10.0), "{:?}", rung.leave_one_out);
+    // What it brings may be known to a fifth only, beside others; that it brings something is known.
+    let brings = |gain: Effect| gain.interval_percent[0] < -10.0 && gain.interval_percent[1] < 0.0;
+    assert!(rung.leave_one_out.is_some_and(brings), "{:?}", rung.leave_one_out);
     let proofs = &rung.attempt.proof;
     assert!(proofs.iter().all(|line| line.holds == (line.side == "b")), "{proofs:?}");
     let total = record.total.expect("there was time for a total");
     // The rung brings 10 % and more. On a quiet machine a total of these few pairs is known to 3 %: one of the same on both sides, or turned
-    // round, is seen. Beside others it is known to a fifth, which its interval says; only one that is turned round is seen then.
-    assert!(total.gain.interval[1] > 1.1, "{:?}", total.gain);
+    // round, is seen. Beside others it is known to a fifth, which its interval says; only one that is turned round (0.9) is seen then.
+    let [low, high] = total.gain.interval;
+    let least = if high - low < 0.1 { 1.1 } else { 1.0 };
+    assert!(high > least, "{:?}", total.gain);
     assert!(record.floor.is_some_and(|floor| floor.ratio > 0.9), "{:?}", record.floor);
     assert!(text(&output.stdout).contains("one-send"), "{}", text(&output.stdout));
     let page = fs::read_to_string(folder.0.join("climb.html")).expect("the report");
@@ -253,7 +257,7 @@ values = [{ name = "a", text = "Hello" }, { name = "b", text = "Hullo" }]"#;
         .replace("path = \"/json\"", "path = \"/index.html\"\nexpect_body = \"Hello\"")
         .replace(&own, nginx);
     folder.file("plan.toml", &whole);
-    let (code, talk) = until_verdict(climb(&folder, &["plan.toml", "--time", "20s"]), "change");
+    let (code, talk) = until_verdict(climb(&folder, &["plan.toml", "--time", "40s"]), "change");
     assert_eq!(code, Some(130), "{talk}");
     let attempt = &record(&folder).rungs[0].attempt;
     assert_eq!(attempt.verdict, RungVerdict::Failed, "{}", attempt.why);
@@ -286,7 +290,7 @@ fn a_side_that_answers_less_is_a_failed_rung_where_the_plan_says_nothing_of_the_
     let plan =
         nginx(server, [&"x".repeat(4_000), "{}"], ANY_PROOF).replace("pid {dir}", "daemon off; pid {dir}");
     folder.file("plan.toml", &plan);
-    let (code, talk) = until_verdict(climb(&folder, &["plan.toml", "--time", "20s"]), "change");
+    let (code, talk) = until_verdict(climb(&folder, &["plan.toml", "--time", "40s"]), "change");
     assert_eq!(code, Some(130), "{talk}");
     let attempt = &record(&folder).rungs[0].attempt;
     assert_eq!(attempt.verdict, RungVerdict::Failed, "{}", attempt.why);
@@ -303,7 +307,7 @@ fn a_daemon_whose_instances_answer_differently_is_measured_and_ended() {
         "keepalive_requests {choice}; server { listen 127.0.0.1:{port}; location / { return 200 $pid; } }";
     let proof = r#"{ kind = "command", argv = ["grep", "-o", "requests 900000", "{dir}/n.conf"], expect = "requests 900000" }"#;
     folder.file("plan.toml", &nginx(server, ["800000", "900000"], proof));
-    let (code, talk) = until_verdict(climb(&folder, &["plan.toml", "--time", "20s"]), "change");
+    let (code, talk) = until_verdict(climb(&folder, &["plan.toml", "--time", "40s"]), "change");
     assert_eq!(code, Some(130), "{talk}");
     let attempt = &record(&folder).rungs[0].attempt;
     assert!(attempt.pairs > 0, "{}: {}", attempt.verdict.words(), attempt.why);
@@ -321,7 +325,7 @@ fn a_page_that_only_the_change_has_proves_it() {
         .replace("location / {", "location = / {")
         .replace("pid {dir}", "daemon off; pid {dir}");
     folder.file("plan.toml", &plan);
-    let (code, talk) = until_verdict(climb(&folder, &["plan.toml", "--time", "20s"]), "change");
+    let (code, talk) = until_verdict(climb(&folder, &["plan.toml", "--time", "40s"]), "change");
     assert_eq!(code, Some(130), "{talk}");
     let attempt = &record(&folder).rungs[0].attempt;
     assert!(attempt.pairs > 0, "{}: {}", attempt.verdict.words(), attempt.why);
@@ -515,7 +519,7 @@ fn a_killed_climb_leaves_no_process_behind() {
 fn a_killed_climb_of_nginx_leaves_no_process_behind() {
     let _machine = among_others();
     let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/nginx.toml");
-    killed_at_many_moments("killed-nginx", &[&plan.display().to_string(), "--time", "60s"], "nginx");
+    killed_at_many_moments("killed-nginx", &[&plan.display().to_string(), "--time", "60s"], "nginx: master");
 }
 
 /// Planted fault: lines of any width, which a narrow terminal breaks where it likes.

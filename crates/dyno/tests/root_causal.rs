@@ -6,7 +6,7 @@ mod common;
 mod schema;
 
 use common::watching::First;
-use common::{Ended, Folder, dyno, wait_for};
+use common::{Ended, Folder, PROBES_OUT, dyno, wait_for};
 use dyno_record::causal::{Causal, Verdict};
 use dyno_sys::proc;
 use dyno_sys::signal::{self, Signal};
@@ -73,7 +73,7 @@ fn what_one_thread_does_is_worth_what_it_takes_and_files_lie_beside_each_other()
     let folder = Folder::new("causal-parts");
     // Some thirty rounds, of which a verdict needs five, also where half of the windows are lost to a hypervisor or to others.
     let words = ["--progress", "done", "--site", "sixty", "--for", "40s", "--coz", "c.coz"];
-    let ended = Ended::of(started(&first, &folder, &words));
+    let ended = Ended::within(PROBES_OUT, started(&first, &folder, &words));
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     let record = record(&folder);
     let sixty = record.sites.iter().find(|site| site.name == "sixty").unwrap();

@@ -1,23 +1,22 @@
 //! What `dyno causal` takes for progress where nobody names any: a caller, a function of Go, what a server sends, nothing.
 //!
-//! What is found is judged, and no effect: others may build beside it.
+//! What is found is judged, and no effect.
 #![allow(clippy::unwrap_used)]
 
 mod common;
 
 use common::watching::First;
-use common::{Background, Ended, Folder, dyno, run, wait_for};
+use common::{Background, Ended, Folder, PROBES_OUT, dyno, run_with_probes, wait_for};
 use dyno_record::causal::Causal;
 use dyno_sys::proc;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One program at a time is looked at, before others.
-fn alone() -> (First, MutexGuard<'static, ()>) {
+/// One program at a time is looked at.
+fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    (First::now(), alone)
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Units of two milliseconds through a function that calls others; a helper that is entered half a million times a second;
@@ -88,13 +87,13 @@ fn ran(ended: &Ended) -> bool {
 #[test]
 #[ignore = "needs root (CAP_BPF, CAP_PERFMON) and cc"]
 fn where_nothing_is_named_the_caller_that_does_a_unit_is_found_and_counted() {
-    let _alone = alone();
+    let (_alone, _first) = (alone(), First::now());
     let folder = Folder::new("causal-found");
     let worker = Worker::start(&folder);
     let pid = worker.child.id().to_string();
     let mut command = dyno(["causal", "--for", "12s", "--levels", "50", "--json", &pid]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let (ended, rate) = worker.rate(|| Ended::of(command.spawn().unwrap()));
+    let (ended, rate) = worker.rate(|| Ended::within(PROBES_OUT, command.spawn().unwrap()));
     assert!(ran(&ended), "{}", ended.err);
     let record = Causal::from_json(&ended.out).unwrap();
     let progress = &record.progress;
@@ -138,13 +137,13 @@ func main() {
 #[test]
 #[ignore = "needs root (CAP_BPF, CAP_PERFMON) and go"]
 fn a_unit_of_a_stock_go_program_is_found() {
-    let _alone = alone();
+    let (_alone, _first) = (alone(), First::now());
     let folder = Folder::new("causal-go");
     let (source, program) = (folder.file("main.go", GO_UNITS), folder.path("units"));
     let built = Command::new("go").args(["build", "-o"]).arg(&program).arg(source).status().unwrap();
     assert!(built.success());
     let units = Background(Command::new(&program).spawn().unwrap());
-    let ended = run(["causal", "--for", "12s", "--levels", "50", "--json", &units.pid()]);
+    let ended = run_with_probes(["causal", "--for", "12s", "--levels", "50", "--json", &units.pid()]);
     assert!(ran(&ended), "{}", ended.err);
     let record = Causal::from_json(&ended.out).unwrap();
     assert_eq!(record.progress.name, "main.handleOne", "{:?}", record.progress);
@@ -154,13 +153,14 @@ fn a_unit_of_a_stock_go_program_is_found() {
 #[test]
 #[ignore = "needs root (CAP_BPF, CAP_PERFMON)"]
 fn what_a_server_sends_is_found_and_its_functions_are_told() {
+    // Not before others: all CPUs would be full of what comes first, and the kernel's own threads wait for them.
     let _alone = alone();
     let server = common::Server::serve(&["--naive", "--log-file", "/dev/null"]);
     let worker = *proc::tree(server.pid()).last().unwrap();
     let url = format!("http://{}/json", server.place);
     let load = dyno(["load", "-t1", "-c8", "-d60s", &url]).stdout(Stdio::null()).spawn().unwrap();
     let _load = Background(load);
-    let ended = run(["causal", "--for", "8s", "--levels", "50", "--json", &worker.to_string()]);
+    let ended = run_with_probes(["causal", "--for", "8s", "--levels", "50", "--json", &worker.to_string()]);
     assert!(ran(&ended), "{}", ended.err);
     let progress = Causal::from_json(&ended.out).unwrap().progress;
     assert!(progress.name.starts_with("syscall:"), "{progress:?}");
@@ -172,7 +172,7 @@ fn what_a_server_sends_is_found_and_its_functions_are_told() {
 fn a_process_that_does_nothing_offers_nothing_in_three_lines() {
     let _alone = alone();
     let idle = Background::sleeper();
-    let ended = run(["causal", "--for", "10s", &idle.pid()]);
+    let ended = run_with_probes(["causal", "--for", "10s", &idle.pid()]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{}", ended.err);
     // What it does comes first, line by line; the failure is the last three.
     let lines: Vec<&str> = ended.err.lines().rev().take(3).collect();

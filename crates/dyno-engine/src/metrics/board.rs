@@ -20,10 +20,14 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// Why the server should get no more connections now; `None` while every worker accepts them.
+    /// Why the server should get no more connections now; `None` while every worker accepts them, and where those of another
+    /// generation do in their place.
     pub(super) fn ailment(&self) -> Option<String> {
         if self.meters.is_draining() {
             return Some("draining\n".to_owned());
+        }
+        if self.meters.is_retired() {
+            return None;
         }
         let rows = self.meters.rows();
         let of = |state| (0..rows).filter(|row| self.counters.accepting(*row) == state).count();
@@ -60,6 +64,8 @@ mod tests {
         assert_eq!(board.ailment().as_deref(), Some("1 of 2 workers accept\n"));
         counters.set_accepting(0, Accepting::Stuck);
         assert_eq!(board.ailment().as_deref(), Some("0 of 2 workers accept: one does not get on\n"));
+        meters.retire();
+        assert_eq!(board.ailment(), None, "another generation's accept");
         meters.begin_drain();
         assert_eq!(board.ailment().as_deref(), Some("draining\n"));
     }

@@ -39,6 +39,8 @@ impl Supervisor<'_> {
 
     /// Lets the workers finish in their own time. Metrics and orders are another generation's from now on.
     fn retire(&mut self) {
+        // Before any of them says that it accepts no more.
+        self.tell_scraped(|meters| meters.retire());
         self.accept_no_more();
         if let Some(ears) = &mut self.ears
             && let Some(control) = ears.control.take()

@@ -1,7 +1,8 @@
 //! The process that serves `/metrics` and `/healthz`: forked beside the workers, replaced like them, ended last.
 //!
 //! It is a worker like theirs with its own listener, two routes and no rights, so that the supervisor never serves and
-//! no worker is asked anything. It outlives the workers, so that a drain can be seen, and is killed when they are gone.
+//! no worker is asked anything. It outlives the workers, so that a drain can be seen, and is killed when they are gone. Where
+//! another generation serves it answers first what it has accepted.
 
 use super::place::{Life, PAUSE_NS_MAX, Place};
 use crate::config::{DRAIN_NS_DEFAULT, Limits};

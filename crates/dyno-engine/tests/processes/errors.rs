@@ -2,6 +2,7 @@
 
 use crate::common::{Client, wait_for};
 use crate::content::Folder;
+use crate::reload::Settings;
 use crate::served::{Served, temporary};
 use dyno_sys::Pid;
 use dyno_sys::signal::{self, Signal};
@@ -87,6 +88,40 @@ pub(crate) fn an_error_log_is_opened_anew_by_whoever_writes_it() {
     }
 }
 
+/// Planted faults: only what serves already opens its error log anew, and the master goes on with the new settings' one, which is of
+/// the file that was moved; a generation keeps the descriptor of the settings before its own, which nobody changes there.
+pub(crate) fn an_error_log_that_is_moved_while_settings_are_read_again_is_held_by_nobody() {
+    let (path, hold) = (temporary("reloaded-errors.log"), temporary("reloaded-errors.hold"));
+    let settings = Settings::new("errors.conf", "");
+    let words = [("error_log", path.to_str().unwrap()), ("hold", hold.to_str().unwrap())];
+    let mut served = settings.serve(&words);
+    std::fs::write(&hold, "all").unwrap();
+    signal::kill(served.pid(), Signal::Hup).unwrap();
+    assert_eq!(served.line(), "reloading");
+    wait_for("the next generation", || dyno_sys::proc::tree(served.pid()).len() > 4);
+    let moved = path.with_extension("1");
+    std::fs::rename(&path, &moved).unwrap();
+    signal::kill(served.pid(), Signal::Usr1).unwrap();
+    wait_for("somebody to open it anew", || path.exists());
+    std::fs::remove_file(&hold).unwrap();
+    let mut told = String::new();
+    while !told.starts_with("reloaded 2 1") {
+        told = served.line();
+        assert!(!told.is_empty(), "the server has ended");
+    }
+    wait_for("everybody to let go of it", || {
+        !dyno_sys::proc::tree(served.pid()).iter().any(|pid| is_held(*pid, &moved))
+    });
+    assert!(served.stop().0.success());
+    [path, moved].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+}
+
+/// Whether a process has this file open.
+fn is_held(pid: Pid, file: &Path) -> bool {
+    let Ok(open) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    open.filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok()).any(|held| held == file)
+}
+
 /// Planted fault: the log's writer, the process that reads folders and that for metrics keep what they were forked with, and with it
 /// the room on the disk of a file that was removed after its rotation.
 pub(crate) fn nobody_holds_an_error_log_that_was_opened_anew() {
@@ -104,10 +139,6 @@ pub(crate) fn nobody_holds_an_error_log_that_was_opened_anew() {
     let moved = path.with_extension("1");
     std::fs::rename(&path, &moved).unwrap();
     signal::kill(served.pid(), Signal::Usr1).unwrap();
-    let holds = |pid: &Pid| {
-        let mut open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().map(|fd| fd.unwrap().path());
-        open.any(|fd| std::fs::read_link(fd).is_ok_and(|file| file == moved))
-    };
-    wait_for("everybody to let go of it", || !family.iter().any(holds));
+    wait_for("everybody to let go of it", || !family.iter().any(|pid| is_held(*pid, &moved)));
     [path, moved].iter().for_each(|path| std::fs::remove_file(path).unwrap());
 }

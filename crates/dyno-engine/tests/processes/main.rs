@@ -89,6 +89,10 @@ const TESTS: &[(&str, fn())] = &[
     ),
     ("a_retired_generation_is_cut_at_its_deadline", reload::a_retired_generation_is_cut_at_its_deadline),
     ("a_supervisor_that_dies_is_replaced", reload::a_supervisor_that_dies_is_replaced),
+    (
+        "who_asks_for_metrics_over_a_reload_is_answered",
+        reload::who_asks_for_metrics_over_a_reload_is_answered,
+    ),
     ("metrics_go_on_over_a_reload", reload::metrics_go_on_over_a_reload),
     ("no_request_is_lost_over_reloads_under_load", reload::no_request_is_lost_over_reloads_under_load),
     (
@@ -102,6 +106,10 @@ const TESTS: &[(&str, fn())] = &[
     (
         "settings_are_read_again_when_a_program_cannot_take_over",
         upgrade::settings_are_read_again_when_a_program_cannot_take_over,
+    ),
+    (
+        "a_program_that_said_in_time_that_it_serves_takes_over_however_late_that_is_heard",
+        upgrade::a_program_that_said_in_time_that_it_serves_takes_over_however_late_that_is_heard,
     ),
     (
         "a_generation_that_starts_while_a_program_takes_over_retires_too",
@@ -134,6 +142,10 @@ const TESTS: &[(&str, fn())] = &[
         "a_log_that_cannot_be_opened_anew_goes_on_being_written",
         log::a_log_that_cannot_be_opened_anew_goes_on_being_written,
     ),
+    (
+        "a_writer_without_a_descriptor_for_a_new_log_goes_on_and_takes_the_next_one",
+        log::a_writer_without_a_descriptor_for_a_new_log_goes_on_and_takes_the_next_one,
+    ),
     ("no_line_of_a_reply_is_lost_whoever_is_killed", log::no_line_of_a_reply_is_lost_whoever_is_killed),
     ("a_reply_waits_for_its_line", log::a_reply_waits_for_its_line),
     ("without_room_for_its_line_nobody_gets_a_reply", log::without_room_for_its_line_nobody_gets_a_reply),
@@ -146,6 +158,10 @@ const TESTS: &[(&str, fn())] = &[
     (
         "an_error_log_is_opened_anew_by_whoever_writes_it",
         errors::an_error_log_is_opened_anew_by_whoever_writes_it,
+    ),
+    (
+        "an_error_log_that_is_moved_while_settings_are_read_again_is_held_by_nobody",
+        errors::an_error_log_that_is_moved_while_settings_are_read_again_is_held_by_nobody,
     ),
     (
         "nobody_holds_an_error_log_that_was_opened_anew",

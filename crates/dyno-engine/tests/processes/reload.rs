@@ -238,6 +238,27 @@ pub(crate) fn a_supervisor_that_dies_is_replaced() {
     assert!(status.success() && report.starts_with("report Wholly deaths=2 requests=31 "), "{report}");
 }
 
+/// Planted fault: `answers_for_metrics` is never so: who has asked half of it is cut when the old workers are gone.
+pub(crate) fn who_asks_for_metrics_over_a_reload_is_answered() {
+    let [place] = free();
+    let settings = Settings::new("scraped.conf", &format!("metrics={place}\n"));
+    let mut served = settings.serve(&[]);
+    let (old, supervisor) = (served.pids[0], served.supervisor());
+    let mut scraper = Client::connect(place);
+    assert_eq!(scraper.ask("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
+    scraper.send("GET /healthz HTTP/1.1\r\n");
+    reload(&served);
+    while !served.line().starts_with("reloaded ") {}
+    wait_for("the old worker to end", || !is_alive(old));
+    // One that does not wait for it is gone a moment later.
+    thread::sleep(Duration::from_millis(300));
+    assert!(is_alive(supervisor));
+    let reply = scraper.send("Host: a\r\n\r\n").reply();
+    assert_eq!((reply.status, reply.header("connection")), (200, Some("close")));
+    assert_eq!(served.line(), "retired 1 Wholly");
+    assert!(served.stop().0.success());
+}
+
 pub(crate) fn metrics_go_on_over_a_reload() {
     let [place] = free();
     let settings = Settings::new("metrics.conf", &format!("metrics={place}\n"));

@@ -126,6 +126,16 @@ impl Served {
         true
     }
 
+    /// Hears that a program which takes over is ready; what else is told before is passed over.
+    pub(crate) fn hear_ready(&mut self) {
+        loop {
+            match next_line(&mut self.lines) {
+                line if line == READY => return,
+                line => assert!(!line.is_empty(), "the server has ended"),
+            }
+        }
+    }
+
     /// The next thing that the server tells, but that a generation in the place of a dead one is ready.
     pub(crate) fn line(&mut self) -> String {
         loop {

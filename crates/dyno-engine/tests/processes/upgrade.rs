@@ -149,6 +149,28 @@ pub(crate) fn settings_are_read_again_when_a_program_cannot_take_over() {
     assert!(served.stop().0.success());
 }
 
+/// Planted fault: where the time is over when its word is read, a program that serves is ended.
+pub(crate) fn a_program_that_said_in_time_that_it_serves_takes_over_however_late_that_is_heard() {
+    const WITHIN: Duration = Duration::from_secs(2);
+    let hold = temporary("heard-late.hold");
+    let within_ms = WITHIN.as_millis().to_string();
+    let mut served = Served::start(&[("hand_over_ms", &within_ms), ("hold", hold.to_str().unwrap())]);
+    let master = served.pid();
+    fs::write(&hold, "all").unwrap();
+    signal::kill(master, Signal::Usr2).unwrap();
+    let new = number(&served.line(), "handing over ");
+    served.successors.push(new);
+    signal::kill(master, Signal::Stop).unwrap();
+    fs::remove_file(&hold).unwrap();
+    served.hear_ready();
+    thread::sleep(WITHIN);
+    signal::kill(master, Signal::Cont).unwrap();
+    assert_eq!(served.line(), format!("handed over {new}"));
+    assert!(served.child.wait().unwrap().success());
+    assert_eq!(Client::connect(served.addr()).ask(JSON).status, 200);
+    end(&mut served, new);
+}
+
 /// Planted fault: only the generation that serves is told to retire. One that starts then, because a supervisor has died, serves on
 /// in the place of the new program's, and the old program never ends.
 pub(crate) fn a_generation_that_starts_while_a_program_takes_over_retires_too() {

@@ -18,6 +18,9 @@ use dyno_sys::signal::{self, Signal};
 /// Nothing here takes longer unless it is broken. Less than a minute, which is what many limits of a server are by default.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(45);
 
+/// So long what measures with probes may take.
+pub(crate) const PROBES_OUT: Duration = Duration::from_secs(150);
+
 /// The binary, deaf to what the caller's environment says about terminals.
 pub(crate) fn dyno<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dyno"));
@@ -28,6 +31,11 @@ pub(crate) fn dyno<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Comma
 /// Runs it to its end.
 pub(crate) fn run<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Ended {
     Ended::of(dyno(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+}
+
+/// Runs what measures with probes of the kernel: before one is out the kernel waits, on a full machine for seconds.
+pub(crate) fn run_with_probes<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Ended {
+    Ended::within(PROBES_OUT, dyno(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
 }
 
 /// A copy of a program, made by a process of its own: a child that another test forks meanwhile would hold a file that this one
@@ -95,10 +103,15 @@ fn where_it_stands(pid: i32) -> String {
 impl Ended {
     /// Waits for a child whose output is piped.
     pub(crate) fn of(child: Child) -> Ended {
+        Ended::within(DEADLINE, child)
+    }
+
+    /// The same, of one that may take longer.
+    pub(crate) fn within(limit: Duration, child: Child) -> Ended {
         let pid = child.id().cast_signed();
         let (sender, receiver) = channel();
         let waiter = std::thread::spawn(move || sender.send(child.wait_with_output()));
-        let Ok(output) = receiver.recv_timeout(DEADLINE) else {
+        let Ok(output) = receiver.recv_timeout(limit) else {
             let stands = where_it_stands(pid);
             // Only this thread's child has this number: it was not waited for.
             signal::kill(pid, Signal::Kill).unwrap();

@@ -4,7 +4,7 @@
 //! ([`rates`]), and what of all that is likeliest ([`ranked`]).
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dyno_sys::bpf::causal::{Children, Probe, Role};
 use dyno_sys::clock::mono_ns;
@@ -64,8 +64,12 @@ pub fn candidates(pids: &[Pid], length: Duration, stop: &AtomicBool) -> Result<V
 const OFFERED_PER_SECOND: std::ops::RangeInclusive<f64> = 20.0..=20_000.0;
 /// The same two percent where the instruction under the probe is single-stepped, some 15 µs each.
 const STEPPED_PER_SECOND_MAX: f64 = 1_500.0;
-/// How often functions are entered, each watched alone for `each`, all of them no longer than `longest`: those that come
-/// too seldom, or more often than a probe may be met, are left out. The order is kept.
+/// The kernel waits before a probe is out, on a full machine for seconds: looks may take so many times as long with that as they are.
+const WITH_WAITS_MAX: u32 = 3;
+
+/// How often functions are entered, each watched alone for `each`, all of them for no longer than `longest` (thrice that with
+/// what the kernel waits for meanwhile): those that come too seldom, or more often than a probe may be met, are left out. The
+/// order is kept.
 ///
 /// # Errors
 /// When the kernel does not take the probe.
@@ -76,7 +80,8 @@ pub fn rates(
     stop: &AtomicBool,
 ) -> Result<Vec<Candidate>, Error> {
     let mut probe = watching(pids)?;
-    let until_ns = mono_ns().saturating_add(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
+    let begun = Instant::now();
+    let mut looked = Duration::ZERO;
     let mut found = Vec::new();
     let mut number = 0;
     let mut next = || {
@@ -84,9 +89,10 @@ pub fn rates(
         number
     };
     for function in functions {
-        if stop.load(Ordering::Relaxed) || mono_ns() >= until_ns {
+        if stop.load(Ordering::Relaxed) || looked >= longest || begun.elapsed() >= WITH_WAITS_MAX * longest {
             break;
         }
+        let look = Instant::now();
         let offered = match offered(&mut probe, function, pids, (&mut next, each)) {
             // Of many functions one that the kernel cannot probe is no loss.
             Err(Error::NoProbe { .. }) => None,
@@ -96,6 +102,7 @@ pub fn rates(
             let share_percent = Some(function.share_percent);
             found.push(Candidate { progress: function.name.clone(), per_second, share_percent });
         }
+        looked += look.elapsed().min(each);
     }
     Ok(found)
 }

@@ -170,8 +170,10 @@ fn waiting_for_ten_things(stop: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
     ]
 }
 
-/// Some thirty stacks in a table of 256, those of who wakes among them. Fault: one place for each stack (`PLACES` of 1): of ten loads, whose
-/// programs lie elsewhere each time, eight lost some then. That six places are all taken, by so few, is one in a million.
+/// Some thirty stacks in a table of 256, those of who wakes among them, and later whatever of the machine is interrupted then: on a busy
+/// one a hundred and more, each another one. Those of the waits are there first. Fault: one place for each stack (`PLACES` of 1): of 32
+/// loads, whose programs lie elsewhere each time, six lost one then, and all waits that it is of; that none of 24 does is one in 150. That
+/// six places are all taken, by so few, is one in a million.
 #[test]
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn kernel_stacks_that_want_the_same_place_are_all_kept() {
@@ -179,11 +181,11 @@ fn kernel_stacks_that_want_the_same_place_are_all_kept() {
     let stop = Arc::new(AtomicBool::new(false));
     let threads = waiting_for_ten_things(&stop);
     let pid = std::process::id().cast_signed();
-    let lost: Vec<(u64, usize)> = (0..5)
+    let lost: Vec<(u64, usize)> = (0..24)
         .map(|_| {
             let (spans, calls) = (Spans::Summed, Calls::Passed);
             let mut probe = probe_of(pid, Settings { min_ns: 0, spans, calls, kernel_stacks: 256 });
-            let until_ns = mono_ns() + SECOND / 2;
+            let until_ns = mono_ns() + SECOND / 5;
             while mono_ns() < until_ns {
                 sleep_ns(10_000_000);
                 probe.drain(&mut |_event| {});
@@ -192,13 +194,16 @@ fn kernel_stacks_that_want_the_same_place_are_all_kept() {
             let waits = probe.waits().unwrap();
             let stacks: std::collections::BTreeSet<i32> =
                 waits.iter().filter_map(|wait| wait.kernel_stack).collect();
-            (probe.counts().lost_stacks, stacks.len())
+            let without = waits.iter().filter(|wait| wait.part == Part::Wait && wait.kernel_stack.is_none());
+            (without.map(|wait| wait.count).sum(), stacks.len())
         })
         .collect();
     stop.store(true, Relaxed);
+    // The stack of a wait that the watch began in is not known; no thread has more than one of those.
+    let begun = 2 * threads.len() as u64;
     // What one waits for may not come any more: they end with the process.
     drop(threads);
-    assert!(lost.iter().all(|(lost, stacks)| *lost == 0 && *stacks >= 5), "{lost:?}");
+    assert!(lost.iter().all(|(lost, stacks)| *lost < begun && *stacks >= 5), "{lost:?} of {begun}");
 }
 
 /// Two threads that hand something to and fro until they are told to stop.

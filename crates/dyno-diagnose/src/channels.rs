@@ -15,6 +15,9 @@ use super::names;
 const WAITING_MIN: f64 = 4.0;
 /// Requests that wait for each goroutine that does something: who fans out waits for one child at least.
 const FOR_EACH_MIN: f64 = 4.0;
+/// The same of those beside that are ready to run: who fans out has one of them ready for each that waits. A few were made ready a
+/// moment ago, those that look up among them.
+const FOR_EACH_READY_MIN: f64 = 2.0;
 /// Of the looks, those at which somebody must be at work for the work to be what the others wait for: workers that are too few
 /// never rest. Answers and news that others send come when they come.
 const BUSY_MIN: f64 = 0.95;
@@ -90,6 +93,8 @@ struct Line<'o> {
     pooled: f64,
     /// Goroutines that do something, or wait for the network or a clock in the middle of it.
     engaged: f64,
+    /// Those that are ready to.
+    ready: f64,
     /// Where most wait, and where most of those that do something sleep or wait.
     place: Option<&'o Place>,
     behind: Option<&'o Place>,
@@ -106,7 +111,8 @@ pub(super) enum Found {
 pub(super) fn requests_in_channels(facts: &Facts<'_>, spare: f64, is_asked: bool) -> Option<Found> {
     let seen = facts.seen.goroutines.as_ref().filter(|seen| seen.looks >= LOOKS_MIN)?;
     let line = Line::of(seen, owed(facts));
-    if line.waiting < WAITING_MIN || line.waiting < FOR_EACH_MIN * line.engaged {
+    let least = (FOR_EACH_MIN * line.engaged).max(FOR_EACH_READY_MIN * (line.engaged + line.ready));
+    if line.waiting < WAITING_MIN.max(least) {
         return None;
     }
     let draft = draft(&line, seen, spare);
@@ -136,7 +142,8 @@ impl<'o> Line<'o> {
         let serves_by_hand = by_hand > 0.0 && owed - known >= OWED_FOR_EACH_MIN * by_hand;
         let state = |name: &str| seen.states.get(name).copied().unwrap_or(0.0);
         let mut line = Line {
-            engaged: state("running") + state("runnable") + state("in a system call"),
+            engaged: state("running") + state("in a system call"),
+            ready: state("runnable"),
             ..Line::default()
         };
         let most = |known: &mut Option<&'o Place>, place: &'o Place| {
@@ -200,7 +207,8 @@ fn name_of(place: &Place) -> Option<String> {
 }
 
 fn draft(line: &Line<'_>, seen: &Goroutines, spare: f64) -> Draft {
-    let Line { waiting, sending, engaged, .. } = line;
+    let Line { waiting, sending, engaged, ready, .. } = line;
+    let engaged = engaged + ready;
     let place = line.place.and_then(name_of);
     let at = place.as_ref().map_or_else(String::new, |place| format!(" at {place}"));
     let summary = format!(
@@ -212,7 +220,7 @@ fn draft(line: &Line<'_>, seen: &Goroutines, spare: f64) -> Draft {
         .fact(format!("{sending:.1} of them wait to hand something over"), *sending, "goroutines")
         .fact(
             format!("{engaged:.1} goroutines run, want to, sleep, or wait for the network meanwhile"),
-            *engaged,
+            engaged,
             "goroutines",
         )
         .fact(
@@ -232,7 +240,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use dyno_record::finding::Class;
-    use dyno_record::observation::{Goroutines, Place, Serving};
+    use dyno_record::observation::{Goroutines, Packets, Place, Serving};
 
     use crate::scene::{Scene, busy_load};
 
@@ -310,12 +318,33 @@ mod tests {
         };
         assert_eq!(judged(&worker(60).load(busy_load())), (vec![Class::PoolLimit], false));
         assert_eq!(judged(&worker(60)), (vec![], true), "they may wait for news");
+        // Sixteen clients whose answers come within milliseconds, or much later. Planted fault: however long they wait.
+        let owed = |owed_ms: f64| {
+            worker(60).with(|seen| {
+                let serving =
+                    Serving { connections: 64.0, looks: 100, looks_owed: 100, owed_ms, ..Serving::default() };
+                seen.packets = Some(Packets { serving: Some(serving), ..Packets::default() });
+            })
+        };
+        assert_eq!(judged(&owed(20.0)), (vec![Class::PoolLimit], false));
+        assert_eq!(judged(&owed(2_000.0)), (vec![], true), "they may wait for news");
         let multiplexed = program(
             0.7,
             40,
             &[("chan receive", "SERVE;main.ask", 60.0), ("IO wait", "main.client;net.(*conn).Read", 1.0)],
         );
         assert_eq!(judged(&multiplexed.load(busy_load())), (vec![], true), "another server answers");
+    }
+
+    /// Planted faults: who is ready to run does something; whoever is ready counts for nothing.
+    #[test]
+    fn goroutines_that_are_ready_for_a_moment_work_for_nobody_and_one_for_each_that_waits_is_its_child() {
+        let ready = |many: f64| {
+            let line = program(0.8, 60, &[("chan receive", "SERVE;main.ask", 12.5), ("runnable", "", many)]);
+            judged(&line.load(busy_load())).0
+        };
+        assert_eq!(ready(2.4), [Class::PoolLimit]);
+        assert_eq!(ready(12.5), []);
     }
 
     /// Planted fault: a pool's wait is one for news (`POOLS` of nothing).

@@ -43,6 +43,11 @@ const TOGETHER_MAX: f64 = 0.1;
 /// Fewer ends show no rhythm.
 const ENDS_MIN: usize = 8;
 
+/// Threads of a place that wait for a connection, on average, from which on nobody waits for work under a lock there: who has it would
+/// wait alone.
+const ACCEPTING_MIN: f64 = 1.5;
+const ACCEPTS: &[&str] = &["accept", "accept4"];
+
 /// Calls that wait until there is something to do; where the descriptor is a pipe, reading is one too.
 const EVENTS: &[&str] = &[
     "epoll_wait",
@@ -93,6 +98,8 @@ pub(super) struct Idle {
     /// How long each slept in a futex.
     slept_ns: BTreeMap<u32, u64>,
     own: BTreeSet<u32>,
+    /// How long each waited for a connection.
+    accepted_ns: BTreeMap<u32, u64>,
     /// Requests that were taken and not answered yet, on average.
     owed: f64,
 }
@@ -106,6 +113,12 @@ impl Idle {
         let mut idle = Idle { window_ns, owed, ..Idle::default() };
         idle.slept_ns = sleeps_in_futexes(profile);
         idle.own = profile.threads.iter().map(|thread| thread.tid).collect();
+        for stack in &profile.stacks {
+            let call = stack.wait.as_ref().and_then(|wait| wait.system_call.as_deref());
+            if call.is_some_and(|call| ACCEPTS.contains(&call)) {
+                *idle.accepted_ns.entry(tid(stack.thread)).or_default() += stack.weight_ns;
+            }
+        }
         let ran = |ns: u64| ns as f64 >= RAN_MIN * window_ns;
         let times = profile.thread_times.iter().filter(|time| ran(time.running_ns + time.runnable_ns));
         idle.ran = times.map(|time| tid(time.thread)).collect();
@@ -138,6 +151,10 @@ impl Idle {
 
     /// Whether these threads often wait all at once. `there_ns`: how long they waited at the place in question, all together.
     pub(super) fn wait_for_work(&self, tids: &BTreeSet<u32>, there_ns: u64) -> bool {
+        let accepted_ns: u64 = tids.iter().filter_map(|tid| self.accepted_ns.get(tid)).sum();
+        if accepted_ns as f64 >= ACCEPTING_MIN * self.window_ns {
+            return false;
+        }
         let by_chance = (-self.busy_of(|tid| tids.contains(&tid))).exp();
         let enough = (OF_CHANCE * by_chance).clamp(ALL_LEAST, ALL_MIN);
         self.all_at_once(tids, there_ns).is_some_and(|share| share >= enough)
@@ -299,6 +316,28 @@ mod tests {
         let pool = [(0, 0, 10, None), (0, 10, 100, LOCK), (1, 0, 90, LOCK), (1, 90, 100, None)];
         assert_eq!(share(&pool), Some(0.8));
         assert!(Idle::of(&profile(&pool), 0.0).wait_for_work(&BTreeSet::from([1, 2, 77]), 0));
+    }
+
+    /// Workers that wait for a connection beside each other, and one that does so in the others' place. Planted fault: the time in accept
+    /// is not asked for.
+    #[test]
+    fn where_several_wait_for_connections_nobody_waits_for_work_at_a_lock() {
+        let accepting = |each: u64| {
+            let mut pool =
+                profile(&[(0, 0, 10, None), (0, 10, 100, LOCK), (1, 0, 90, LOCK), (1, 90, 100, None)]);
+            for thread in [0, 1] {
+                let wait = dyno_record::profile::Wait {
+                    class: WaitClass::Network,
+                    system_call: Some("accept".to_owned()),
+                    ..Default::default()
+                };
+                let stack =
+                    Stack { thread, weight_ns: each * 10_000_000, wait: Some(wait), ..Stack::default() };
+                pool.stacks.push(stack);
+            }
+            Idle::of(&pool, 0.0).wait_for_work(&BTreeSet::from([1, 2]), 0)
+        };
+        assert_eq!([accepting(50), accepting(80)], [true, false]);
     }
 
     /// Planted faults: who ran and was seen is as unknown as who ran and was not; however little it ran.

@@ -166,6 +166,7 @@ pub fn diagnose(seen: &Observation) -> Diagnosed {
         said.notes.extend(alone.into_iter().map(|(_, finding)| finding));
     }
     weigh_work_of_one_thread(&mut found, &facts);
+    weigh_collectors(&mut found, &facts);
     said.findings = in_order(found);
     shortened::tell(&mut said.findings, seen);
     said.nearest = nearest(near);
@@ -260,6 +261,19 @@ fn weigh_work_of_one_thread(found: &mut [(u8, Finding)], facts: &Facts<'_>) {
     if saved > others {
         let limit = found.iter_mut().find(|(_, one)| one.class == Class::SingleThreadLimit);
         limit.into_iter().for_each(|(depth, _)| *depth = BEHIND_WORK);
+    }
+}
+
+/// Of the CPU time, what collectors take from which on who waits at a lock waits for them: whoever has it is stopped by them as well.
+const COLLECTORS_MIN: f64 = 0.5;
+
+/// Collectors take most of the CPU time, and more of it than locks take of the working time: they stand first.
+fn weigh_collectors(found: &mut [(u8, Finding)], facts: &Facts<'_>) {
+    let collectors = facts.on.as_ref().map_or(0.0, facts::OnCpu::share_of_collectors);
+    let is_told = found.iter().any(|(_, one)| one.class == Class::AllocationChurn);
+    if is_told && collectors >= COLLECTORS_MIN {
+        let is_less = |one: &Finding| one.class == Class::LockContention && one.weight < collectors;
+        found.iter_mut().filter(|(_, one)| is_less(one)).for_each(|(depth, _)| *depth = BEHIND_WORK);
     }
 }
 
@@ -404,6 +418,24 @@ mod tests {
             Scene::new(&[9.9]).on("main;digest", 99).on("main;other", 1).classes(),
             [Class::UserHotSpot]
         );
+    }
+
+    /// A heap that is too small, under threads that meet at a lock. Planted faults: locks always stand first; the collector always does.
+    #[test]
+    fn a_collector_that_takes_most_stands_before_locks_at_which_its_pauses_are_waited_out() {
+        let meet = |collected: u64, waited: f64| {
+            let mut scene = Scene::new(&[4.0, 4.0, 4.0])
+                .on("VMThread::run();VM_GenCollectForAllocation::doit();GenMarkSweep::mark", collected)
+                .on("java;work", 100 - collected);
+            for (tid, other) in [(1, 2), (2, 1)] {
+                scene = scene
+                    .off(tid, WaitClass::Lock, "java;take;pthread_mutex_lock;futex_wait_[k]", waited)
+                    .woken("0x1", other, "java;give;pthread_mutex_unlock;futex_wake_[k]");
+            }
+            scene.classes()
+        };
+        assert_eq!(meet(70, 2.0), [Class::AllocationChurn, Class::LockContention]);
+        assert_eq!(meet(30, 2.0), [Class::LockContention, Class::AllocationChurn]);
     }
 
     /// Planted faults: a thread at its limit always stands first; work always does.

@@ -322,6 +322,16 @@ pub(super) fn is_owed(facts: &Facts<'_>) -> bool {
     })
 }
 
+/// How long clients have waited when they are looked at, ms, half of their waits, up to which they do not wait for news that come when they
+/// come.
+const NEWS_MS: f64 = 25.0;
+
+/// Clients wait for answers all the time, and for none of them long.
+pub(super) fn is_owed_shortly(facts: &Facts<'_>) -> bool {
+    let serving = facts.seen.packets.as_ref().and_then(|packets| packets.serving);
+    is_owed(facts) && serving.is_some_and(|serving| serving.owed_ms <= NEWS_MS)
+}
+
 /// Whether somebody seems to wait for the target: bytes and connections that it has not taken.
 pub(super) fn is_waited_for(facts: &Facts<'_>) -> bool {
     unread(facts).is_some() || untaken(facts, WAITING_SHARE_MIN).is_some()

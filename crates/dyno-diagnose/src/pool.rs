@@ -10,7 +10,7 @@ use super::behind;
 use super::channels::{self, Found};
 use super::draft::{Draft, Outcome, percent};
 use super::facts::Facts;
-use super::limits::{WAITING_SHARE_MIN, in_queue, pool_draft, unread, untaken};
+use super::limits::{WAITING_SHARE_MIN, in_queue, is_owed_shortly, pool_draft, unread, untaken};
 use super::names;
 use super::waits::{OffCpu, SLEEP_SHARE_MIN, ThreadTime, senders};
 
@@ -42,7 +42,8 @@ fn of_sleepers(facts: &Facts<'_>, spare: f64) -> Outcome {
         }
         None => None,
     };
-    match channels::requests_in_channels(facts, spare, asked_for(facts).is_some()) {
+    let is_asked = asked_for(facts).is_some() || is_owed_shortly(facts);
+    match channels::requests_in_channels(facts, spare, is_asked) {
         Some(Found::Limit(draft)) => return Outcome::Found(draft),
         Some(Found::Perhaps(draft)) => {
             let unknown = "whether they wait for work to be done or for news is not to be seen from here";

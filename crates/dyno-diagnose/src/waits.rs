@@ -199,7 +199,9 @@ impl<'o> OffCpu<'o> {
     pub(super) fn new(profile: &'o Profile, seen: &'o Observation) -> OffCpu<'o> {
         let window_ns = profile.duration_s * 1e9;
         let serving = seen.packets.as_ref().and_then(|packets| packets.serving.as_ref());
-        let idle = Idle::of(profile, serving.map_or(0.0, Serving::owed));
+        let asked = seen.packets.iter().flat_map(|packets| &packets.asked);
+        let awaiting = asked.map(|one| one.connections * one.looks_awaiting as f64 / one.looks.max(1) as f64);
+        let idle = Idle::of(profile, serving.map_or(0.0, Serving::owed)).asking(awaiting.sum(), profile);
         let mut off = OffCpu {
             profile,
             own: profile.threads.iter().map(|thread| thread.tid).collect(),

@@ -37,7 +37,8 @@ const COLLECTED_MIN: f64 = 0.5;
 /// One place takes the CPU, and its code shows how the time is lost.
 pub(super) fn user_hot_spot(facts: &Facts<'_>) -> Outcome {
     let Some(on) = &facts.on else { return facts.no_profile() };
-    if let Some(draft) = scans::whole_tables(facts).or_else(|| search(facts)).or_else(|| reads_clock(on)) {
+    let reads = scans::whole_tables(facts).or_else(|| scans::whole_lists(on)).or_else(|| search(facts));
+    if let Some(draft) = reads.or_else(|| reads_clock(on)) {
         return Outcome::Found(draft);
     }
     if let Some(draft) = one_function(facts, on).or_else(|| one_call(facts)) {

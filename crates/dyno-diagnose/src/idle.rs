@@ -49,6 +49,8 @@ const ACCEPTING_MIN: f64 = 1.5;
 const ACCEPTS: &[&str] = &["accept", "accept4"];
 /// Threads of a place that wait for work elsewhere, on average, below which nobody does: who waits for it in the others' place is one.
 const ELSEWHERE_MIN: f64 = 0.5;
+/// Threads that wait at the place, on average, below which it may be where one hands work on and waits for a worker.
+const WAITERS_MIN: f64 = 1.5;
 /// Of the threads that wait in a poll, those that another server's answers account for, from which on all do.
 const ANSWERS_MIN: f64 = 0.7;
 
@@ -163,15 +165,17 @@ impl Idle {
     }
 
     /// Whether these threads have their work, wherever else they wait: several wait for connections beside each other, or nobody waits for
-    /// work and polls are for answers.
-    fn have_work(&self, tids: &BTreeSet<u32>) -> bool {
+    /// work, polls are for answers, and more than one waits at this place.
+    fn have_work(&self, tids: &BTreeSet<u32>, there_ns: u64) -> bool {
         let of = |waits: &BTreeMap<u32, u64>| {
             let ns: u64 = tids.iter().filter_map(|tid| waits.get(tid)).sum();
             ns as f64 / self.window_ns.max(1.0)
         };
         let polled = of(&self.polled_ns);
         let for_answers = polled > 0.0 && self.asking >= ANSWERS_MIN * polled;
-        of(&self.accepted_ns) >= ACCEPTING_MIN || for_answers && of(&self.events_ns) < ELSEWHERE_MIN
+        let are_many = there_ns as f64 >= WAITERS_MIN * self.window_ns;
+        of(&self.accepted_ns) >= ACCEPTING_MIN
+            || for_answers && are_many && of(&self.events_ns) < ELSEWHERE_MIN
     }
 
     /// Threads that do something, on average: those that wait neither for a turn nor for an event.
@@ -189,7 +193,7 @@ impl Idle {
 
     /// Whether these threads often wait all at once. `there_ns`: how long they waited at the place in question, all together.
     pub(super) fn wait_for_work(&self, tids: &BTreeSet<u32>, there_ns: u64) -> bool {
-        if self.have_work(tids) {
+        if self.have_work(tids, there_ns) {
             return false;
         }
         let by_chance = (-self.busy_of(|tid| tids.contains(&tid))).exp();
@@ -378,10 +382,11 @@ mod tests {
     }
 
     /// Workers that are all taken, one of which asks another server in a poll while the others wait for what it holds. Planted faults: a
-    /// poll is for work, whatever the target asks; whatever else it waits for; and who waits for an answer in a read is in a poll.
+    /// poll is for work, whatever the target asks; whatever else it waits for; who waits for an answer in a read is in a poll; and one who
+    /// waits for a worker holds nothing up.
     #[test]
     fn who_asks_another_server_in_a_poll_holds_what_the_others_wait_for() {
-        let asking = |awaiting: f64, waits: &[(&str, u64)]| {
+        let asking_of = |waiters: u64, awaiting: f64, waits: &[(&str, u64)]| {
             let mut pool = profile(&[(0, 0, 100, Some(WaitClass::Network)), (1, 0, 100, LOCK)]);
             for (call, weight) in waits {
                 let wait = dyno_record::profile::Wait {
@@ -392,9 +397,12 @@ mod tests {
                 let weight_ns = weight * 10_000_000;
                 pool.stacks.push(Stack { thread: 0, weight_ns, wait: Some(wait), ..Stack::default() });
             }
-            Idle::of(&pool, 0.0).asking(awaiting, &pool).wait_for_work(&BTreeSet::from([1, 2]), 0)
+            let idle = Idle::of(&pool, 0.0).asking(awaiting, &pool);
+            idle.wait_for_work(&BTreeSet::from([1, 2]), waiters * 1_000_000_000)
         };
+        let asking = |awaiting: f64, waits: &[(&str, u64)]| asking_of(3, awaiting, waits);
         assert!(!asking(0.9, &[("poll", 100)]));
+        assert!(asking_of(1, 0.9, &[("poll", 100)]), "it hands work on");
         assert!(asking(0.0, &[("poll", 100)]), "it asks nobody");
         assert!(asking(0.9, &[("poll", 100), ("epoll_wait", 60)]), "work is waited for elsewhere");
         assert!(asking(0.9, &[("poll", 100), ("recvfrom", 90)]), "the answer is waited for in a read");

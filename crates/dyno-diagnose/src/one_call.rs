@@ -235,17 +235,17 @@ mod tests {
         spot.map(|finding| finding.summary.clone())
     }
 
-    /// `word in words`, and a statement of SQLite's from Perl without names below it. Planted fault: only the leaf is looked at.
+    /// `words.count(word)`, and a statement of SQLite's from Perl without names below it. Planted fault: only the leaf is looked at.
     #[test]
     fn a_call_that_is_nearly_all_of_a_thread_is_told_with_what_it_calls() {
         let contains = [
-            ("main;_PyEval_EvalFrameDefault;list_contains;PyObject_RichCompare;long_richcompare", 50),
-            ("main;_PyEval_EvalFrameDefault;list_contains;PyObject_RichCompare", 30),
-            ("main;_PyEval_EvalFrameDefault;list_contains", 17),
+            ("main;_PyEval_EvalFrameDefault;list_count;PyObject_RichCompare;long_richcompare", 50),
+            ("main;_PyEval_EvalFrameDefault;list_count;PyObject_RichCompare", 30),
+            ("main;_PyEval_EvalFrameDefault;list_count", 17),
             ("main;_PyEval_EvalFrameDefault", 3),
         ];
         let said = told(9.9, &contains).unwrap();
-        assert!(said.starts_with("list_contains (x) with what it calls is 97 %"), "{said}");
+        assert!(said.starts_with("list_count (x) with what it calls is 97 %"), "{said}");
         let scan = [
             ("main;0x10;lib:sqlite3_step;lib:sqlite3VdbeExec;lib:0x20", 60),
             ("main;0x10;lib:sqlite3_step;lib:0x30", 39),
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn several_calls_are_none_that_is_all() {
         let both = [
-            ("main;_PyEval_EvalFrameDefault;list_contains;compare", 50),
+            ("main;_PyEval_EvalFrameDefault;list_count;compare", 50),
             ("main;_PyEval_EvalFrameDefault;dict_update;insert", 50),
         ];
         assert_eq!(told(9.9, &both), None);

@@ -105,6 +105,48 @@ const ENGINES: [Engine; 8] = [
     },
 ];
 
+/// Functions of run-times and libraries that look through a list from its first item on: V8's, Java's, Go's, PHP's, CPython's,
+/// Ruby's, .NET's, C++'s and GLib's.
+const LISTS: &[&str] = &[
+    "Builtins_ArrayIncludes*",
+    "Builtins_ArrayIndexOf*",
+    "Builtins_ArrayPrototypeLastIndexOf",
+    "java.util.ArrayList.indexOf*",
+    "java.util.ArrayList.contains",
+    "java.util.LinkedList.indexOf",
+    "java.util.LinkedList.node",
+    "java.util.concurrent.CopyOnWriteArrayList.indexOf*",
+    "slices.Index*",
+    "slices.Contains*",
+    "php_search_array",
+    "list_contains",
+    "list_index",
+    "rb_ary_includes",
+    "rb_ary_index",
+    "System.Array.IndexOf*",
+    "System.Collections.Generic.List`1*.IndexOf*",
+    "std::__find_if<*",
+    "std::find<*",
+    "g_list_find*",
+    "g_list_nth*",
+    "g_slist_find*",
+    "g_slist_nth*",
+];
+
+/// Lists in which something is looked for item by item, where that is most of what is done: of a thousand items a table finds one at
+/// the price of a few.
+pub(super) fn whole_lists(on: &OnCpu<'_>) -> Option<Draft> {
+    let share = on.share_with(LISTS);
+    let functions = || on.seen_of(LISTS).into_iter().take(3).collect::<Vec<_>>().join(", ");
+    (share >= READS_MIN).then(|| {
+        let summary = format!("{} of the CPU looks through lists item by item", percent(share));
+        Draft::new(Class::UserHotSpot, share, summary)
+            .fact(format!("in {}", functions()), share, "share")
+            .next("a set or a table by what is looked for, made once; or a sorted list and a binary search")
+            .at(on.place_with(LISTS))
+    })
+}
+
 /// What an engine reads row by row, where that is most of what is done.
 pub(super) fn whole_tables(facts: &Facts<'_>) -> Option<Draft> {
     let on = facts.on.as_ref()?;
@@ -199,6 +241,19 @@ mod tests {
         );
         let handed = ("main;serve;mdb_search;slap_send_search_entry;write", 30);
         assert_eq!(server(&[("main;serve;mdb_search;mdb_id2edata;mdb_entry_decode", 30), handed]), []);
+    }
+
+    /// By however many threads. Planted faults: no such function is known; however little of the time it takes.
+    #[test]
+    fn lists_that_are_looked_through_item_by_item_are_told() {
+        let searched = |name: &str, share: u64| {
+            let scene = Scene::new(&[9.9, 9.9]).on(&format!("main;serve;{name}"), share);
+            scene.on("main;serve;work", 50).on("main;serve;other", 50 - share).classes()
+        };
+        for name in ["Builtins_ArrayIncludesSmiOrObject", "slices.Contains[...]", "php_search_array;0x1"] {
+            assert_eq!(searched(name, 50), [Class::UserHotSpot], "{name}");
+            assert_eq!(searched(name, 40), [], "{name}");
+        }
     }
 
     /// A table that is copied or gets an index is read whole, and must be. Planted fault: whatever goes on to the next row counts.

@@ -21,8 +21,8 @@ fn own_code() -> Vec<Told> {
         (
             "one call",
             Scene::new(&[9.2])
-                .on("main;_PyEval_EvalFrameDefault;list_contains;long_compare", 70)
-                .on("main;_PyEval_EvalFrameDefault;list_contains", 25)
+                .on("main;_PyEval_EvalFrameDefault;list_count;long_compare", 70)
+                .on("main;_PyEval_EvalFrameDefault;list_count", 25)
                 .on("main;_PyEval_EvalFrameDefault", 5),
         ),
         (

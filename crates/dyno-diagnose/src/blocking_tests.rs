@@ -211,6 +211,25 @@ fn a_lock_whose_holders_are_hardly_at_the_disk_is_no_synchronous_io() {
     assert_eq!(rows(1.5), Some(Class::SyncIo));
 }
 
+/// Five threads of an interpreter, one of which writes and syncs at a time under its lock; they take it anywhere. Planted faults: only
+/// functions in which a lock is taken say who holds it; whoever else works beside those that wait.
+#[test]
+fn who_alone_does_not_wait_holds_what_the_others_wait_for_and_a_disk_it_is_at_is_theirs() {
+    let turns = |lock_s: f64| {
+        let mut scene = Scene::new(&[0.6; 5]).on("run;work", 100);
+        for tid in 1..=5 {
+            let by = "run;d;e;f;gives_it;pthread_mutex_unlock;futex_wake_[k]";
+            scene = scene
+                .off(tid, WaitClass::Lock, "run;a;b;c;takes_it;pthread_mutex_lock;futex_wait_[k]", lock_s)
+                .woken("0x7f00", tid % 5 + 1, by)
+                .off(tid, WaitClass::Disk, "run;g;h;i;store;fdatasync;do_fsync_[k]", 1.3);
+        }
+        scene.with(|seen| seen.process.disk_write_bytes = Some(5 * 100 * 4_096)).first()
+    };
+    assert_eq!(turns(7.7), Some(Class::SyncIo));
+    assert_eq!(turns(7.0), Some(Class::LockContention), "others work meanwhile");
+}
+
 /// A database whose eight helpers wait for whatever disks may say, and whose sessions wait for one lock. Planted fault: who waits there
 /// for nothing is at a disk.
 #[test]

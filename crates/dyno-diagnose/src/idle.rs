@@ -125,7 +125,7 @@ impl Idle {
         idle.own = profile.threads.iter().map(|thread| thread.tid).collect();
         for stack in &profile.stacks {
             let call = stack.wait.as_ref().and_then(|wait| wait.system_call.as_deref()).unwrap_or_default();
-            let mut add = |to: &mut BTreeMap<u32, u64>| {
+            let add = |to: &mut BTreeMap<u32, u64>| {
                 *to.entry(tid(stack.thread)).or_default() += stack.weight_ns;
             };
             if ACCEPTS.contains(&call) {

@@ -179,6 +179,10 @@ const HOLDERS_AT_DISK_MIN: f64 = 0.4;
 /// Of the time for which a lock is waited for, what its holders spend at a disk however full the machine is: beside twenty that want
 /// the same CPU a holder at a fast disk waits for it 16 times as long as for the disk.
 const HELD_AT_DISK_MIN: f64 = 0.02;
+/// Of the window, what who meets others at locks must run: who wakes somebody now and then does not work.
+const MEETS_RAN_MIN: f64 = 0.01;
+/// Threads beside those that wait at locks, on average, for one that holds them: a lock that is handed on has nobody for a moment.
+const ONE_AT_A_TIME_MAX: f64 = 1.3;
 /// Own functions of a stack that may be the one in which a lock is held: a lock of the program's own making takes two.
 const OWN_FUNCTIONS: usize = 4;
 /// Both threads wait for each other at least this share of the time; on a full machine they wait for a CPU as well.
@@ -517,6 +521,33 @@ impl<'o> OffCpu<'o> {
             let unnamed = lock.functions.is_empty();
             lock.behind_disk = lock.kind == LockKind::Mutex && (named || unnamed && at_disk());
         }
+        if self.is_the_only_one_at_a_disk() {
+            let mutexes = self.locks.values_mut().filter(|lock| lock.kind == LockKind::Mutex);
+            mutexes.for_each(|lock| lock.behind_disk = true);
+        }
+    }
+
+    /// Of those who meet at locks no more than one at a time does anything but wait there, or for a CPU: it holds what they wait for,
+    /// wherever that was taken (an interpreter's lock, say), and is at a disk for most of that.
+    fn is_the_only_one_at_a_disk(&self) -> bool {
+        let ran = |tid: &u32| self.threads.get(tid).map_or(0, |time| time.run) as f64;
+        let mutexes = self.locks.values().filter(|lock| lock.kind == LockKind::Mutex);
+        let all = mutexes.flat_map(|lock| lock.waiters.union(&lock.wakers)).copied();
+        let group: BTreeSet<u32> = all.filter(|tid| ran(tid) >= MEETS_RAN_MIN * self.window_ns).collect();
+        let waits = |stack: &&Stack| {
+            let frames = leaf_first(self.profile, stack);
+            let lock = || self.lock_of(stack, &frames).map(|lock| lock.kind);
+            let class = self.class(stack, &frames);
+            class == WaitClass::RunQueue || class == WaitClass::Lock && lock() == Some(LockKind::Mutex)
+        };
+        let of_group = self.profile.stacks.iter().filter(|stack| group.contains(&self.tid(stack)));
+        let waited_ns: u64 = of_group.filter(waits).map(|stack| stack.weight_ns).sum();
+        let times = group.iter().filter_map(|tid| self.threads.get(tid));
+        let at_disk_ns: u64 = times.map(|time| time.disk + time.syncing).sum();
+        let beside_ns = group.len() as f64 * self.window_ns - waited_ns as f64;
+        group.len() > 1
+            && beside_ns <= ONE_AT_A_TIME_MAX * self.window_ns
+            && at_disk_ns as f64 >= HOLDERS_AT_DISK_MIN * beside_ns
     }
 
     /// Who runs inside of which of the program's functions, for how long in the profile's window; what syncs is no part of it.

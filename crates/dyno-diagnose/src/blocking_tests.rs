@@ -230,6 +230,30 @@ fn who_alone_does_not_wait_holds_what_the_others_wait_for_and_a_disk_it_is_at_is
     assert_eq!(turns(7.0), Some(Class::LockContention), "others work meanwhile");
 }
 
+/// A log's two writers, one of which syncs, beside eight workers that hardly run and wait for what one of them holds. Planted fault: all
+/// locks are the writers'.
+#[test]
+fn locks_of_others_are_not_held_for_the_disk_of_two_writers() {
+    let mut scene = Scene::new(&[vec![0.5; 2], vec![0.09; 8]].concat()).on("run;work", 100);
+    let at = |scene: Scene, tid: u32, by: u32, word: &str, lock_s: f64| {
+        let way = format!("run;a;b;c;takes_{word};pthread_mutex_lock;futex_wait_[k]");
+        let back = format!("run;d;e;f;gives_{word};pthread_mutex_unlock;futex_wake_[k]");
+        scene.off(tid, WaitClass::Lock, &way, lock_s).woken(word, by, &back)
+    };
+    scene = at(at(scene, 1, 2, "0x1", 4.5), 2, 1, "0x1", 4.5);
+    for tid in 1..=2 {
+        scene = scene.off(tid, WaitClass::Disk, "run;g;h;i;store;fdatasync;do_fsync_[k]", 4.5);
+    }
+    for tid in 3..=10 {
+        scene = at(scene, tid, (tid - 2) % 8 + 3, "0x2", 8.5);
+    }
+    let scene = scene.with(|seen| seen.process.disk_write_bytes = Some(200 * 4_096));
+    let facts = crate::facts::Facts::new(&scene.seen);
+    let locks = &facts.off.as_ref().unwrap().locks;
+    let behind: Vec<bool> = locks.values().map(|lock| lock.behind_disk).collect();
+    assert_eq!(behind, [true, false], "{:?}", locks.keys());
+}
+
 /// A database whose eight helpers wait for whatever disks may say, and whose sessions wait for one lock. Planted fault: who waits there
 /// for nothing is at a disk.
 #[test]

@@ -71,7 +71,8 @@ impl Equals {
         let for_work = |place: &Place| {
             let waiters = || place.waited.keys();
             let timed: u64 = waiters().filter_map(|tid| by_clock.get(tid)).sum();
-            idle.wait_for_work(&waiters().copied().collect(), place.ns)
+            let those = waiters().copied().collect();
+            !idle.have_work(&those) && idle.wait_for_work(&those, place.ns)
                 || timed as f64 > BY_CLOCK_MAX * (place.waits + timed) as f64
         };
         let is_of_turns = |place: &Place| place.is_of_turns(window_ns) && !for_work(place);

@@ -43,16 +43,10 @@ const TOGETHER_MAX: f64 = 0.1;
 /// Fewer ends show no rhythm.
 const ENDS_MIN: usize = 8;
 
-/// Threads of a place that wait for a connection, on average, from which on nobody waits for work under a lock there: who has it would
-/// wait alone.
+/// Threads that wait at a place and, at other times, for a connection, on average, from which on nobody waits for work under a lock there:
+/// who has such a lock waits for work alone.
 const ACCEPTING_MIN: f64 = 1.5;
 const ACCEPTS: &[&str] = &["accept", "accept4"];
-/// Threads of a place that wait for work elsewhere, on average, below which nobody does: who waits for it in the others' place is one.
-const ELSEWHERE_MIN: f64 = 0.5;
-/// Threads that wait at the place, on average, below which it may be where one hands work on and waits for a worker.
-const WAITERS_MIN: f64 = 1.5;
-/// Of the threads that wait in a poll, those that another server's answers account for, from which on all do.
-const ANSWERS_MIN: f64 = 0.7;
 
 /// Calls that wait until there is something to do; where the descriptor is a pipe, reading is one too.
 const EVENTS: &[&str] = &[
@@ -104,12 +98,8 @@ pub(super) struct Idle {
     /// How long each slept in a futex.
     slept_ns: BTreeMap<u32, u64>,
     own: BTreeSet<u32>,
-    /// How long each waited for a connection, for any event that is no poll's, and in polls.
+    /// How long each waited for a connection.
     accepted_ns: BTreeMap<u32, u64>,
-    events_ns: BTreeMap<u32, u64>,
-    polled_ns: BTreeMap<u32, u64>,
-    /// Threads that wait for another server's answer, in polls as far as that is known, on average.
-    asking: f64,
     /// Requests that were taken and not answered yet, on average.
     owed: f64,
 }
@@ -124,17 +114,9 @@ impl Idle {
         idle.slept_ns = sleeps_in_futexes(profile);
         idle.own = profile.threads.iter().map(|thread| thread.tid).collect();
         for stack in &profile.stacks {
-            let call = stack.wait.as_ref().and_then(|wait| wait.system_call.as_deref()).unwrap_or_default();
-            let add = |to: &mut BTreeMap<u32, u64>| {
-                *to.entry(tid(stack.thread)).or_default() += stack.weight_ns;
-            };
-            if ACCEPTS.contains(&call) {
-                add(&mut idle.accepted_ns);
-            }
-            if is_poll(call) {
-                add(&mut idle.polled_ns);
-            } else if is_event(stack) {
-                add(&mut idle.events_ns);
+            let call = stack.wait.as_ref().and_then(|wait| wait.system_call.as_deref());
+            if call.is_some_and(|call| ACCEPTS.contains(&call)) {
+                *idle.accepted_ns.entry(tid(stack.thread)).or_default() += stack.weight_ns;
             }
         }
         let ran = |ns: u64| ns as f64 >= RAN_MIN * window_ns;
@@ -154,28 +136,10 @@ impl Idle {
         idle
     }
 
-    /// So many threads wait for another server's answer, on average; those that do so in calls of their own are no part of the polls.
-    pub(super) fn asking(self, awaiting: f64, profile: &Profile) -> Idle {
-        let is_answer = |stack: &&Stack| {
-            let wait = stack.wait.as_ref().filter(|wait| wait.class == WaitClass::Network);
-            wait.is_some() && !is_event(stack)
-        };
-        let answers: u64 = profile.stacks.iter().filter(is_answer).map(|stack| stack.weight_ns).sum();
-        Idle { asking: (awaiting - answers as f64 / self.window_ns.max(1.0)).max(0.0), ..self }
-    }
-
-    /// Whether these threads have their work, wherever else they wait: several wait for connections beside each other, or nobody waits for
-    /// work, polls are for answers, and more than one waits at this place.
-    fn have_work(&self, tids: &BTreeSet<u32>, there_ns: u64) -> bool {
-        let of = |waits: &BTreeMap<u32, u64>| {
-            let ns: u64 = tids.iter().filter_map(|tid| waits.get(tid)).sum();
-            ns as f64 / self.window_ns.max(1.0)
-        };
-        let polled = of(&self.polled_ns);
-        let for_answers = polled > 0.0 && self.asking >= ANSWERS_MIN * polled;
-        let are_many = there_ns as f64 >= WAITERS_MIN * self.window_ns;
-        of(&self.accepted_ns) >= ACCEPTING_MIN
-            || for_answers && are_many && of(&self.events_ns) < ELSEWHERE_MIN
+    /// Whether those who wait at a place wait for connections elsewhere, several beside each other: then they have work here.
+    pub(super) fn have_work(&self, waiters: &BTreeSet<u32>) -> bool {
+        let accepted_ns: u64 = waiters.iter().filter_map(|tid| self.accepted_ns.get(tid)).sum();
+        accepted_ns as f64 >= ACCEPTING_MIN * self.window_ns
     }
 
     /// Threads that do something, on average: those that wait neither for a turn nor for an event.
@@ -193,9 +157,6 @@ impl Idle {
 
     /// Whether these threads often wait all at once. `there_ns`: how long they waited at the place in question, all together.
     pub(super) fn wait_for_work(&self, tids: &BTreeSet<u32>, there_ns: u64) -> bool {
-        if self.have_work(tids, there_ns) {
-            return false;
-        }
         let by_chance = (-self.busy_of(|tid| tids.contains(&tid))).exp();
         let enough = (OF_CHANCE * by_chance).clamp(ALL_LEAST, ALL_MIN);
         self.all_at_once(tids, there_ns).is_some_and(|share| share >= enough)
@@ -376,36 +337,9 @@ mod tests {
                     Stack { thread, weight_ns: each * 10_000_000, wait: Some(wait), ..Stack::default() };
                 pool.stacks.push(stack);
             }
-            Idle::of(&pool, 0.0).wait_for_work(&BTreeSet::from([1, 2]), 0)
+            Idle::of(&pool, 0.0).have_work(&BTreeSet::from([1, 2]))
         };
-        assert_eq!([accepting(50), accepting(80)], [true, false]);
-    }
-
-    /// Workers that are all taken, one of which asks another server in a poll while the others wait for what it holds. Planted faults: a
-    /// poll is for work, whatever the target asks; whatever else it waits for; who waits for an answer in a read is in a poll; and one who
-    /// waits for a worker holds nothing up.
-    #[test]
-    fn who_asks_another_server_in_a_poll_holds_what_the_others_wait_for() {
-        let asking_of = |waiters: u64, awaiting: f64, waits: &[(&str, u64)]| {
-            let mut pool = profile(&[(0, 0, 100, Some(WaitClass::Network)), (1, 0, 100, LOCK)]);
-            for (call, weight) in waits {
-                let wait = dyno_record::profile::Wait {
-                    class: WaitClass::Network,
-                    system_call: Some((*call).to_owned()),
-                    ..Default::default()
-                };
-                let weight_ns = weight * 10_000_000;
-                pool.stacks.push(Stack { thread: 0, weight_ns, wait: Some(wait), ..Stack::default() });
-            }
-            let idle = Idle::of(&pool, 0.0).asking(awaiting, &pool);
-            idle.wait_for_work(&BTreeSet::from([1, 2]), waiters * 1_000_000_000)
-        };
-        let asking = |awaiting: f64, waits: &[(&str, u64)]| asking_of(3, awaiting, waits);
-        assert!(!asking(0.9, &[("poll", 100)]));
-        assert!(asking_of(1, 0.9, &[("poll", 100)]), "it hands work on");
-        assert!(asking(0.0, &[("poll", 100)]), "it asks nobody");
-        assert!(asking(0.9, &[("poll", 100), ("epoll_wait", 60)]), "work is waited for elsewhere");
-        assert!(asking(0.9, &[("poll", 100), ("recvfrom", 90)]), "the answer is waited for in a read");
+        assert_eq!([accepting(50), accepting(80)], [false, true]);
     }
 
     /// Planted faults: who ran and was seen is as unknown as who ran and was not; however little it ran.

@@ -436,6 +436,7 @@ mod tests {
         };
         assert_eq!(meet(70, 2.0), [Class::AllocationChurn, Class::LockContention]);
         assert_eq!(meet(30, 2.0), [Class::LockContention, Class::AllocationChurn]);
+        assert_eq!(meet(55, 9.0), [Class::LockContention, Class::AllocationChurn], "locks take more");
     }
 
     /// Planted faults: a thread at its limit always stands first; work always does.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use dyno_record::finding::{Class, Confidence};
-use dyno_record::observation::{Limit, Load, Queue, ThreadCost};
+use dyno_record::observation::{Limit, Load, Queue, Serving, ThreadCost};
 use dyno_record::profile::{ThreadTime, WaitClass};
 
 use super::draft::{Draft, Outcome, percent};
@@ -326,10 +326,15 @@ pub(super) fn is_owed(facts: &Facts<'_>) -> bool {
 /// come.
 const NEWS_MS: f64 = 25.0;
 
-/// Clients wait for answers all the time, and for none of them long.
+/// Answers of other servers that the target waits for, on average, from which on it may pass them on.
+const AWAITING_MAX: f64 = 0.5;
+
+/// Clients wait for answers all the time, for none of them long, and nobody else is asked meanwhile.
 pub(super) fn is_owed_shortly(facts: &Facts<'_>) -> bool {
     let serving = facts.seen.packets.as_ref().and_then(|packets| packets.serving);
-    is_owed(facts) && serving.is_some_and(|serving| serving.owed_ms <= NEWS_MS)
+    let shortly = |serving: Serving| serving.owed_ms > 0.0 && serving.owed_ms <= NEWS_MS;
+    // Another server's answer may be what they wait for.
+    is_owed(facts) && serving.is_some_and(|serving| shortly(serving) && serving.awaiting < AWAITING_MAX)
 }
 
 /// Whether somebody seems to wait for the target: bytes and connections that it has not taken.

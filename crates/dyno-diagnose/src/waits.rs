@@ -203,9 +203,7 @@ impl<'o> OffCpu<'o> {
     pub(super) fn new(profile: &'o Profile, seen: &'o Observation) -> OffCpu<'o> {
         let window_ns = profile.duration_s * 1e9;
         let serving = seen.packets.as_ref().and_then(|packets| packets.serving.as_ref());
-        let asked = seen.packets.iter().flat_map(|packets| &packets.asked);
-        let awaiting = asked.map(|one| one.connections * one.looks_awaiting as f64 / one.looks.max(1) as f64);
-        let idle = Idle::of(profile, serving.map_or(0.0, Serving::owed)).asking(awaiting.sum(), profile);
+        let idle = Idle::of(profile, serving.map_or(0.0, Serving::owed));
         let mut off = OffCpu {
             profile,
             own: profile.threads.iter().map(|thread| thread.tid).collect(),
@@ -485,7 +483,7 @@ impl<'o> OffCpu<'o> {
         }
         for lock in self.locks.values_mut().filter(|lock| lock.kind == LockKind::Mutex && !lock.is_turn) {
             let those = lock.waiters.union(&lock.wakers).copied().collect();
-            if idle.wait_for_work(&those, lock.wait_ns) {
+            if !idle.have_work(&lock.waiters) && idle.wait_for_work(&those, lock.wait_ns) {
                 lock.kind = LockKind::Await;
             }
         }
@@ -521,33 +519,35 @@ impl<'o> OffCpu<'o> {
             let unnamed = lock.functions.is_empty();
             lock.behind_disk = lock.kind == LockKind::Mutex && (named || unnamed && at_disk());
         }
-        if self.is_the_only_one_at_a_disk() {
-            let mutexes = self.locks.values_mut().filter(|lock| lock.kind == LockKind::Mutex);
-            mutexes.for_each(|lock| lock.behind_disk = true);
-        }
+        let group = self.alone_at_a_disk();
+        let of_group = |lock: &&mut Lock| lock.kind == LockKind::Mutex && lock.waiters.is_subset(&group);
+        self.locks.values_mut().filter(of_group).for_each(|lock| lock.behind_disk = true);
     }
 
-    /// Of those who meet at locks no more than one at a time does anything but wait there, or for a CPU: it holds what they wait for,
-    /// wherever that was taken (an interpreter's lock, say), and is at a disk for most of that.
-    fn is_the_only_one_at_a_disk(&self) -> bool {
+    /// Those who meet at locks, where no more than one of them at a time does anything but wait there or for a CPU: that one holds what
+    /// they wait for, in whatever function (an interpreter's lock, say), and is at a disk for most of it. Else none.
+    fn alone_at_a_disk(&self) -> BTreeSet<u32> {
         let ran = |tid: &u32| self.threads.get(tid).map_or(0, |time| time.run) as f64;
         let mutexes = self.locks.values().filter(|lock| lock.kind == LockKind::Mutex);
         let all = mutexes.flat_map(|lock| lock.waiters.union(&lock.wakers)).copied();
         let group: BTreeSet<u32> = all.filter(|tid| ran(tid) >= MEETS_RAN_MIN * self.window_ns).collect();
-        let waits = |stack: &&Stack| {
+        let (mut waited_ns, mut for_cpu_ns) = (0, 0);
+        for stack in self.profile.stacks.iter().filter(|stack| group.contains(&self.tid(stack))) {
             let frames = leaf_first(self.profile, stack);
             let lock = || self.lock_of(stack, &frames).map(|lock| lock.kind);
-            let class = self.class(stack, &frames);
-            class == WaitClass::RunQueue || class == WaitClass::Lock && lock() == Some(LockKind::Mutex)
-        };
-        let of_group = self.profile.stacks.iter().filter(|stack| group.contains(&self.tid(stack)));
-        let waited_ns: u64 = of_group.filter(waits).map(|stack| stack.weight_ns).sum();
+            match self.class(stack, &frames) {
+                WaitClass::RunQueue => for_cpu_ns += stack.weight_ns,
+                WaitClass::Lock if lock() == Some(LockKind::Mutex) => waited_ns += stack.weight_ns,
+                _ => {}
+            }
+        }
         let times = group.iter().filter_map(|tid| self.threads.get(tid));
-        let at_disk_ns: u64 = times.map(|time| time.disk + time.syncing).sum();
-        let beside_ns = group.len() as f64 * self.window_ns - waited_ns as f64;
-        group.len() > 1
-            && beside_ns <= ONE_AT_A_TIME_MAX * self.window_ns
-            && at_disk_ns as f64 >= HOLDERS_AT_DISK_MIN * beside_ns
+        let at_disk_ns = times.map(|time| time.disk + time.syncing).sum::<u64>() as f64;
+        let beside_ns = group.len() as f64 * self.window_ns - (waited_ns + for_cpu_ns) as f64;
+        // The one that has it may wait for a CPU as well.
+        let held_ns = beside_ns + self.window_ns.min(for_cpu_ns as f64);
+        let is_one = beside_ns <= ONE_AT_A_TIME_MAX * self.window_ns;
+        if is_one && at_disk_ns >= HOLDERS_AT_DISK_MIN * held_ns { group } else { BTreeSet::new() }
     }
 
     /// Who runs inside of which of the program's functions, for how long in the profile's window; what syncs is no part of it.

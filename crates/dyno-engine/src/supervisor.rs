@@ -394,8 +394,7 @@ impl<'r> Supervisor<'r> {
                 let replaced_in_ns = self.images.builder.die(pid, clock::mono_ns());
                 on_event(Event::BuilderDied { exit, replaced_in_ns });
             } else if let Some(scraped) = self.scraped.as_mut().filter(|scraped| scraped.is(pid)) {
-                if let Stopping::Retiring { .. } = self.stopping {
-                    // Another generation's serves by now.
+                if scraped.is_retired() {
                     scraped.place.life = Life::Vacant;
                     continue;
                 }

@@ -200,9 +200,9 @@ fn worst_of_countings(running: &Target, live: &mut Live<'_>) -> (Vec<f64>, Vec<f
         let third_worst = |mut of_one: Vec<f64>| {
             of_one.sort_by(f64::total_cmp);
             // Where the machine was taken away for nearly all of it there is nothing to tell.
-            of_one.get(2).copied().unwrap_or(1.0)
+            of_one.get(2).copied()
         };
-        (rates.into_iter().map(third_worst).collect(), counted.join().unwrap())
+        (rates.into_iter().filter_map(third_worst).collect(), counted.join().unwrap())
     })
 }
 
@@ -220,6 +220,7 @@ fn a_target_runs_on_while_calls_of_its_hottest_function_are_counted() {
     let (worst, calls) = worst_of_countings(&running, &mut live);
     println!("third-worst 10 ms of its usual rate: {worst:.2?}; {calls:.0?} calls a second");
     assert!(calls.iter().all(|calls| *calls > 40_000.0), "{calls:?}");
+    assert!(worst.len() >= COUNTINGS / 2, "the machine was taken away nearly all the time: {worst:?}");
     assert!(worst.iter().filter(|rate| **rate < 0.5).count() <= 1, "{worst:?}");
 }
 

@@ -301,10 +301,13 @@ mod tests {
             client.write_all(sent).unwrap();
             client.shutdown(Shutdown::Write).unwrap();
             let port = client.local_addr().unwrap().port();
+            let begun = std::time::Instant::now();
             loop {
                 if let Some(line) = lines_at(port).iter().find(|line| line.state == CLOSE_WAIT) {
                     return asks(line);
                 }
+                assert!(begun.elapsed().as_secs() < 30, "its end does not come");
+                std::thread::sleep(std::time::Duration::from_millis(1));
             }
         });
         assert_eq!(asked, [false, true]);

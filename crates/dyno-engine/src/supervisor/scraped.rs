@@ -93,6 +93,11 @@ impl Scraped {
         }
     }
 
+    /// Whether another generation's serves in its place: it is not replaced.
+    pub(super) fn is_retired(&self) -> bool {
+        self.listeners.is_empty()
+    }
+
     /// Ends it: the server that it tells of is no more.
     pub(super) fn end(self) {
         if let Some(pid) = self.place.pid() {

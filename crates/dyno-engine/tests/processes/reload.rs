@@ -242,12 +242,18 @@ pub(crate) fn a_supervisor_that_dies_is_replaced() {
 pub(crate) fn who_asks_for_metrics_over_a_reload_is_answered() {
     let [place] = free();
     let settings = Settings::new("scraped.conf", &format!("metrics={place}\n"));
-    let mut served = settings.serve(&[]);
+    let hold = temporary("scraped.hold");
+    let mut served = settings.serve(&[("hold", hold.to_str().unwrap())]);
+    assert_eq!(served.line(), format!("metrics {place}"));
     let (old, supervisor) = (served.pids[0], served.supervisor());
     let mut scraper = Client::connect(place);
     assert_eq!(scraper.ask("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
-    scraper.send("GET /healthz HTTP/1.1\r\n");
+    std::fs::write(&hold, "all").unwrap();
     reload(&served);
+    assert_eq!(served.line(), "reloading");
+    scraper.send("GET /healthz HTTP/1.1\r\n");
+    // A head that takes more than five seconds is not waited for.
+    std::fs::remove_file(&hold).unwrap();
     while !served.line().starts_with("reloaded ") {}
     wait_for("the old worker to end", || !is_alive(old));
     // One that does not wait for it is gone a moment later.

@@ -318,7 +318,7 @@ mod tests {
         };
         assert_eq!(judged(&worker(60).load(busy_load())), (vec![Class::PoolLimit], false));
         assert_eq!(judged(&worker(60)), (vec![], true), "they may wait for news");
-        // Sixteen clients whose answers come within milliseconds, or much later. Planted fault: however long they wait.
+        // Sixty-four clients whose answers come within milliseconds, or much later. Planted fault: however long they wait.
         let owed = |owed_ms: f64| {
             worker(60).with(|seen| {
                 let serving =

@@ -77,15 +77,9 @@ pub(super) fn user_hot_spot(facts: &Facts<'_>) -> Outcome {
 
 /// The clock is read again and again: what it says is the same for a thousand reads.
 fn reads_clock(on: &super::facts::OnCpu<'_>) -> Option<Draft> {
-    let share = on.share_with(names::READS_CLOCK);
-    (share >= WORK_SHARE_MIN).then(|| {
-        let summary = format!("{} of the CPU reads the clock", percent(share));
-        let functions = on.seen_of(names::READS_CLOCK).into_iter().take(3).collect::<Vec<_>>().join(", ");
-        Draft::new(Class::UserHotSpot, share, summary)
-            .fact(format!("in {functions}"), share, "share")
-            .next("read it once for a turn, a batch or a hundred items, or a coarse clock (CLOCK_MONOTONIC_COARSE)")
-            .at(on.place_with(names::READS_CLOCK))
-    })
+    let next =
+        "read it once for a turn, a batch or a hundred items, or a coarse clock (CLOCK_MONOTONIC_COARSE)";
+    scans::spent_in(on, names::READS_CLOCK, WORK_SHARE_MIN, "reads the clock", next)
 }
 
 /// Threads that run for so much of the time work beside the busiest: more of them than CPUs take turns.

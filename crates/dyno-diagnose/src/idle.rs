@@ -46,7 +46,6 @@ const ENDS_MIN: usize = 8;
 /// Threads that wait at a place and, at other times, for a connection, on average, from which on nobody waits for work under a lock there:
 /// who has such a lock waits for work alone.
 const ACCEPTING_MIN: f64 = 1.5;
-const ACCEPTS: &[&str] = &["accept", "accept4"];
 
 /// Calls that wait until there is something to do; where the descriptor is a pipe, reading is one too.
 const EVENTS: &[&str] = &[
@@ -69,6 +68,11 @@ pub(super) const RING: &str = "io_uring_enter";
 /// Whether who waits in it waits for something to do, and not for an answer.
 pub(super) fn is_event_call(call: &str) -> bool {
     EVENTS.contains(&call)
+}
+
+/// Whether a call takes a connection.
+pub(super) fn is_accept(call: &str) -> bool {
+    matches!(call, "accept" | "accept4")
 }
 
 /// Calls that a library waits in for one answer, with a time limit.
@@ -115,7 +119,7 @@ impl Idle {
         idle.own = profile.threads.iter().map(|thread| thread.tid).collect();
         for stack in &profile.stacks {
             let call = stack.wait.as_ref().and_then(|wait| wait.system_call.as_deref());
-            if call.is_some_and(|call| ACCEPTS.contains(&call)) {
+            if call.is_some_and(is_accept) {
                 *idle.accepted_ns.entry(tid(stack.thread)).or_default() += stack.weight_ns;
             }
         }

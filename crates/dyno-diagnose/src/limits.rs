@@ -8,7 +8,7 @@ use dyno_record::profile::{ThreadTime, WaitClass};
 
 use super::draft::{Draft, Outcome, percent};
 use super::facts::Facts;
-use super::idle::is_event_call;
+use super::idle::{is_accept, is_event_call};
 use super::names;
 use super::waits::{senders, sends};
 
@@ -268,10 +268,6 @@ fn never_rests(facts: &Facts<'_>, busiest: &ThreadCost) -> Option<String> {
     (is_so && sending.rounds >= ROUNDS_MIN).then(|| {
         format!("it never waited: it asked {asked} times what there is to do, and took {taken} pieces and connections")
     })
-}
-
-fn is_accept(call: &str) -> bool {
-    matches!(call, "accept" | "accept4")
 }
 
 /// Latency is many times what a request costs: the others stand in line before the thread.

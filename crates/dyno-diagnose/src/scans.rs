@@ -134,14 +134,25 @@ const LISTS: &[&str] = &[
 /// Lists in which something is looked for item by item, where that is most of what is done: of a thousand items a table finds one at
 /// the price of a few.
 pub(super) fn whole_lists(on: &OnCpu<'_>) -> Option<Draft> {
-    let share = on.share_with(LISTS);
-    let functions = || on.seen_of(LISTS).into_iter().take(3).collect::<Vec<_>>().join(", ");
-    (share >= READS_MIN).then(|| {
-        let summary = format!("{} of the CPU looks through lists item by item", percent(share));
-        Draft::new(Class::UserHotSpot, share, summary)
-            .fact(format!("in {}", functions()), share, "share")
-            .next("a set or a table by what is looked for, made once; or a sorted list and a binary search")
-            .at(on.place_with(LISTS))
+    let next = "a set or a table by what is looked for, made once; or a sorted list and a binary search";
+    spent_in(on, LISTS, READS_MIN, "looks through lists item by item", next)
+}
+
+/// What is spent in functions of a table, from a share of the CPU on.
+pub(super) fn spent_in(
+    on: &OnCpu<'_>,
+    table: names::Table,
+    least: f64,
+    does: &str,
+    next: &str,
+) -> Option<Draft> {
+    let share = on.share_with(table);
+    (share >= least).then(|| {
+        let functions = on.seen_of(table).into_iter().take(3).collect::<Vec<_>>().join(", ");
+        Draft::new(Class::UserHotSpot, share, format!("{} of the CPU {does}", percent(share)))
+            .fact(format!("in {functions}"), share, "share")
+            .next(next)
+            .at(on.place_with(table))
     })
 }
 

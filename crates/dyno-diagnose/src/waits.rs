@@ -519,7 +519,7 @@ impl<'o> OffCpu<'o> {
             let unnamed = lock.functions.is_empty();
             lock.behind_disk = lock.kind == LockKind::Mutex && (named || unnamed && at_disk());
         }
-        let group = self.alone_at_a_disk();
+        let group = if self.meets_disk { self.alone_at_a_disk() } else { BTreeSet::new() };
         let of_group = |lock: &&mut Lock| lock.kind == LockKind::Mutex && lock.waiters.is_subset(&group);
         self.locks.values_mut().filter(of_group).for_each(|lock| lock.behind_disk = true);
     }

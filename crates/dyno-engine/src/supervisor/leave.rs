@@ -39,14 +39,13 @@ impl Supervisor<'_> {
 
     /// Lets the workers finish in their own time. Metrics and orders are another generation's from now on.
     fn retire(&mut self) {
-        // Before any of them says that it accepts no more.
-        self.tell_scraped(|meters| meters.retire());
         self.accept_no_more();
         if let Some(ears) = &mut self.ears
             && let Some(control) = ears.control.take()
         {
             let _ = ears.epoll.remove(&control);
         }
+        // Before any worker says that it accepts no more.
         if let Some(scraped) = &mut self.scraped {
             scraped.retire();
         }

@@ -86,6 +86,7 @@ impl Scraped {
 
     /// Lets it answer what it has accepted: another generation's serves by now.
     pub(super) fn retire(&mut self) {
+        self.meters.retire();
         self.listeners.clear();
         match &mut self.place.life {
             Life::Running { orders, .. } => *orders = None,

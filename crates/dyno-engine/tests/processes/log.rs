@@ -179,7 +179,7 @@ pub(crate) fn lines_that_a_stalled_reader_leaves_are_counted_though_the_supervis
     signal::kill(supervisor, Signal::Kill).unwrap();
     // It may have been looked at once more, and told that the log stalls.
     let is_told = |line: &String| !line.starts_with("log trouble: ");
-    let told = [served.line()].into_iter().chain(std::iter::repeat_with(|| served.line())).find(is_told);
+    let told = std::iter::repeat_with(|| served.line()).find(is_told);
     assert_eq!(told, Some(format!("supervisor died {supervisor} killed by SIGKILL")));
     served.hear_pids();
     wait_for("the writer to end", || !crate::served::is_alive(writer) || crate::served::is_zombie(writer));

@@ -30,12 +30,16 @@ pub(crate) fn dyno<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Comma
 
 /// Runs it to its end.
 pub(crate) fn run<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Ended {
-    Ended::of(dyno(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    run_within(DEADLINE, words)
+}
+
+fn run_within<S: AsRef<OsStr>>(limit: Duration, words: impl IntoIterator<Item = S>) -> Ended {
+    Ended::within(limit, dyno(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
 }
 
 /// Runs what measures with probes of the kernel: before one is out the kernel waits, on a full machine for seconds.
 pub(crate) fn run_with_probes<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Ended {
-    Ended::within(PROBES_OUT, dyno(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    run_within(PROBES_OUT, words)
 }
 
 /// A copy of a program, made by a process of its own: a child that another test forks meanwhile would hold a file that this one

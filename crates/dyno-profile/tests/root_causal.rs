@@ -6,7 +6,7 @@
 mod common;
 
 use common::Running;
-use common::watching::First;
+use common::watching::before_other_sessions;
 use dyno_measure::stats::Sorted;
 use dyno_profile::Error;
 use dyno_profile::causal::{
@@ -15,6 +15,7 @@ use dyno_profile::causal::{
 };
 use dyno_record::causal::SlowedAt;
 use dyno_sys::clock::{mono_ns, sleep_ns};
+use dyno_sys::priority::First;
 use dyno_sys::{Pid, bpf, proc};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -45,6 +46,7 @@ impl Target {
         let aligned = "-falign-loops=32";
         let flags = ["-O2", aligned, "-fno-omit-frame-pointer", "-fcf-protection=none", "-pthread"];
         let mut running = Running::start("cc", &flags, "live.c", &[kind, "done"]).unwrap();
+        before_other_sessions(running.pid());
         let places = places(&mut running.child);
         Target { pid: running.pid(), running, places }
     }
@@ -99,7 +101,7 @@ fn places(child: &mut Child) -> BTreeMap<String, Range<u64>> {
 
 fn alone() -> (First, MutexGuard<'static, ()>) {
     let alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    (First::now(), alone)
+    (First::in_line(), alone)
 }
 
 const LENGTH: Duration = Duration::from_millis(200);

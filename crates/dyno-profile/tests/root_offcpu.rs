@@ -303,7 +303,7 @@ fn of_four_hundred_threads_that_wait_at_more_places_than_a_table_has_no_wait_is_
     let _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
     let crowd = crowd(400, ["47", "48"]);
     // Two hundred of them want a CPU at any time: whoever looks at them goes before.
-    let _first = common::watching::First::now();
+    let _first = dyno_sys::priority::First::in_line();
     // It ends also where they do not switch.
     let options = Options { duration: Some(Duration::from_secs(90)), ..Options::default() };
     let recorder = Recorder::open(&Target::Process(crowd.pid()), &options).unwrap();

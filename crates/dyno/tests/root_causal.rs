@@ -5,9 +5,10 @@ mod common;
 #[path = "common/schema.rs"]
 mod schema;
 
-use common::watching::First;
+use common::watching::before_other_sessions;
 use common::{Ended, Folder, PROBES_OUT, dyno, wait_for};
 use dyno_record::causal::{Causal, Verdict};
+use dyno_sys::priority::First;
 use dyno_sys::proc;
 use dyno_sys::signal::{self, Signal};
 use std::io::{BufRead, BufReader, Read};
@@ -34,7 +35,7 @@ int main(void) { for (;;) { sixty(); thirty(); ten(); done(); } }
 fn alone() -> (First, MutexGuard<'static, ()>) {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    (First::now(), alone)
+    (First::in_line(), alone)
 }
 
 fn program(folder: &Folder) -> PathBuf {
@@ -45,7 +46,7 @@ fn program(folder: &Folder) -> PathBuf {
     program
 }
 
-fn started(first: &First, folder: &Folder, words: &[&str]) -> Child {
+fn started(folder: &Folder, words: &[&str]) -> Child {
     let mut command = dyno(["causal", "-o", "c.json"].iter().chain(words));
     command.arg("--").arg(program(folder)).current_dir(folder.path("."));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -56,7 +57,7 @@ fn started(first: &First, folder: &Folder, words: &[&str]) -> Child {
             .find(|one| *one != pid && proc::name(*one).is_ok_and(|name| name == "parts"))
     };
     wait_for("its program begins", || begun().is_some());
-    first.too(begun().unwrap());
+    before_other_sessions(begun().unwrap());
     child
 }
 
@@ -69,11 +70,11 @@ fn record(folder: &Folder) -> Causal {
 #[test]
 #[ignore = "needs root (CAP_BPF, CAP_PERFMON) and cc"]
 fn what_one_thread_does_is_worth_what_it_takes_and_files_lie_beside_each_other() {
-    let (first, _alone) = alone();
+    let _alone = alone();
     let folder = Folder::new("causal-parts");
     // Some thirty rounds, of which a verdict needs five, also where half of the windows are lost to a hypervisor or to others.
     let words = ["--progress", "done", "--site", "sixty", "--for", "40s", "--coz", "c.coz"];
-    let ended = Ended::within(PROBES_OUT, started(&first, &folder, &words));
+    let ended = Ended::within(PROBES_OUT, started(&folder, &words));
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     let record = record(&folder);
     let sixty = record.sites.iter().find(|site| site.name == "sixty").unwrap();
@@ -110,9 +111,9 @@ fn interrupted_at(mut child: Child, line: &str) -> (Option<i32>, String) {
 #[test]
 #[ignore = "needs root (CAP_BPF, CAP_PERFMON) and cc"]
 fn ctrl_c_writes_what_was_measured() {
-    let (first, _alone) = alone();
+    let _alone = alone();
     let folder = Folder::new("causal-ctrl-c");
-    let child = started(&first, &folder, &["--progress", "done", "--site", "sixty", "--for", "60s"]);
+    let child = started(&folder, &["--progress", "done", "--site", "sixty", "--for", "60s"]);
     // The first line of where it stands: a round is over.
     let (code, err) = interrupted_at(child, "round 1");
     assert_eq!(code, Some(130), "{err}");

@@ -5,9 +5,9 @@
 
 mod common;
 
-use common::watching::First;
 use common::{Background, Ended, Folder, PROBES_OUT, dyno, run_with_probes, wait_for};
 use dyno_record::causal::Causal;
+use dyno_sys::priority::First;
 use dyno_sys::proc;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -87,7 +87,7 @@ fn ran(ended: &Ended) -> bool {
 #[test]
 #[ignore = "needs root (CAP_BPF, CAP_PERFMON) and cc"]
 fn where_nothing_is_named_the_caller_that_does_a_unit_is_found_and_counted() {
-    let (_alone, _first) = (alone(), First::now());
+    let (_alone, _first) = (alone(), First::in_line());
     let folder = Folder::new("causal-found");
     let worker = Worker::start(&folder);
     let pid = worker.child.id().to_string();
@@ -137,7 +137,7 @@ func main() {
 #[test]
 #[ignore = "needs root (CAP_BPF, CAP_PERFMON) and go"]
 fn a_unit_of_a_stock_go_program_is_found() {
-    let (_alone, _first) = (alone(), First::now());
+    let (_alone, _first) = (alone(), First::in_line());
     let folder = Folder::new("causal-go");
     let (source, program) = (folder.file("main.go", GO_UNITS), folder.path("units"));
     let built = Command::new("go").args(["build", "-o"]).arg(&program).arg(source).status().unwrap();

@@ -27,7 +27,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Builds a source of `known/` and starts it; `None` when the compiler is not there.
+    /// Builds a source of `known/` and starts it, in a session of its own; `None` when the compiler is not there.
     pub(crate) fn start(compiler: &str, flags: &[&str], source: &str, words: &[&str]) -> Option<Running> {
         let folder = folder();
         if !is_built(compiler, flags, source, &folder) {
@@ -35,8 +35,8 @@ impl Running {
             return None;
         }
         let program = folder.join("program");
-        let mut command = Command::new(&program);
-        command.args(words).current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut command = Command::new("setsid");
+        command.arg(&program).args(words).current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::piped());
         let running = Running { child: command.spawn().unwrap(), folder };
         let wanted = program.canonicalize().unwrap();
         let exe = format!("/proc/{}/exe", running.pid());

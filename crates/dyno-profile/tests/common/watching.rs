@@ -1,8 +1,8 @@
-//! What tests that watch or measure other processes ask of the machine: the right to watch, and the first place in the line
-//! for a CPU. Tests of other crates read this file too.
+//! What tests that watch or measure other processes ask of the machine: the right to watch, and a place before others in
+//! the line for a CPU. Tests of other crates read this file too.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use dyno_sys::{Pid, priority, proc};
+use dyno_sys::{Pid, proc};
 
 /// Whether this user holds the right to watch his own processes, by what the kernel says of rights and not by whether it
 /// works: root's rights, or kernel.perf_event_paranoid of 2 or less outside of a sandbox. In CI nothing may be passed over.
@@ -20,32 +20,16 @@ pub(crate) fn may_watch() -> bool {
     has_right || is_open
 }
 
-/// This thread, and what it starts from now on, go before others on the CPUs: a program that is made to be measured has them
-/// as far as it wants them, whatever runs beside the tests. Without the right to it all stays as it is.
-pub(crate) struct First {
-    _thread: priority::First,
-}
+/// Nine times the share of another session.
+const BEFORE_OTHERS: &str = "-10";
 
-impl First {
-    pub(crate) fn now() -> First {
-        let first = First { _thread: priority::First::in_line() };
-        first.too(std::process::id().cast_signed());
-        first
-    }
-
-    /// And a process that began a session of its own: where the kernel shares the CPUs among sessions first, a thread's own
-    /// weight says nothing outside of its session.
-    pub(crate) fn too(&self, pid: Pid) {
-        of_session(pid, "-20");
-    }
-}
-
-impl Drop for First {
-    fn drop(&mut self) {
-        of_session(std::process::id().cast_signed(), "0");
-    }
-}
-
-fn of_session(pid: Pid, nice: &str) {
-    let _ = std::fs::write(format!("/proc/{pid}/autogroup"), nice);
+/// A process that began a session of its own goes before others on the CPUs: a program that is made to be measured has them as
+/// far as it wants them, whatever runs beside the tests. Where the kernel shares the CPUs among sessions first, a thread's own
+/// weight says nothing outside of its session. Without the right to it all stays as it is.
+///
+/// Never the session of the tests: one with threads of weights far apart, first itself, keeps Linux 6.18's own threads off a
+/// CPU for seconds and minutes, and each probe that comes or goes waits for them (RCU; `membarrier` beside such a one: 6 s at
+/// worst at -10 and 12 s at -20, where all is well 0.03 s).
+pub(crate) fn before_other_sessions(pid: Pid) {
+    let _ = std::fs::write(format!("/proc/{pid}/autogroup"), BEFORE_OTHERS);
 }

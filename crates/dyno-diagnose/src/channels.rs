@@ -83,6 +83,9 @@ const GOS: &[&str] = &[
     "io", "log", "net", "os", "runtime", "sync", "syscall", "text", "time", "vendor",
 ];
 
+/// Of the time of those for whom requests wait, what they are at a disk from which on it is the disk.
+const AT_DISK_MIN: f64 = 0.5;
+
 /// Requests in channels, against what is done.
 #[derive(Debug, Default)]
 struct Line<'o> {
@@ -119,8 +122,18 @@ pub(super) fn requests_in_channels(facts: &Facts<'_>, spare: f64, is_asked: bool
     let is_busy = f64::from(seen.busy_looks) >= BUSY_MIN * f64::from(seen.looks);
     // Who waits to hand over waits for nobody's news, nor does who waits for one of a pool.
     let is_known = |part: f64| part >= 0.5 * line.waiting;
-    let is_line = is_known(line.sending) || is_known(line.pooled) || is_busy && is_asked;
+    let is_known_line = is_known(line.sending) || is_known(line.pooled);
+    let is_line = is_known_line || is_busy && is_asked && !is_at_a_disk(facts, &line);
     Some(if is_line { Found::Limit(draft) } else { Found::Perhaps(draft) })
+}
+
+/// Those for whom requests wait are at a disk most of the time: more of them would gather less for each time there. It is the disk that is
+/// waited for, and its rule tells of it.
+fn is_at_a_disk(facts: &Facts<'_>, line: &Line<'_>) -> bool {
+    facts.off.as_ref().is_some_and(|off| {
+        let there_ns = off.sum(|time| time.disk + time.syncing) as f64;
+        there_ns >= AT_DISK_MIN * off.window_ns * line.engaged.max(1.0)
+    })
 }
 
 /// Goroutines that serve requests and wait in a channel, on average.
@@ -237,6 +250,8 @@ fn draft(line: &Line<'_>, seen: &Goroutines, spare: f64) -> Draft {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use dyno_record::profile::WaitClass;
+
     use std::collections::BTreeMap;
 
     use dyno_record::finding::Class;
@@ -328,6 +343,11 @@ mod tests {
         };
         assert_eq!(judged(&owed(20.0)), (vec![Class::PoolLimit], false));
         assert_eq!(judged(&owed(2_000.0)), (vec![], true), "they may wait for news");
+        // A writer gathers records and syncs them. Planted fault: the disk is not asked.
+        let sync = "main.(*wal).write;syscall.Syscall;do_syscall_64_[k];__x64_sys_fdatasync_[k];do_fsync_[k]";
+        let writes = |at_disk_s: f64| owed(4.0).off(1, WaitClass::Disk, sync, at_disk_s);
+        assert!(!judged(&writes(9.0)).0.contains(&Class::PoolLimit), "it is the disk that is waited for");
+        assert!(judged(&writes(2.0)).0.contains(&Class::PoolLimit));
         let multiplexed = program(
             0.7,
             40,

@@ -5,6 +5,7 @@
 //! only; other machines' code gives no loop, and rules say that they did not look.
 
 mod rows;
+mod trial;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -48,6 +49,17 @@ struct Access {
     writes: bool,
     /// On the stack or in the thread's own storage: no other thread uses it.
     own: bool,
+    /// What it does when the loop is tried out, where that can be.
+    tried: Option<Tried>,
+}
+
+/// Where an access goes when its loop is tried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Tried {
+    /// By how many bytes it is further in each turn.
+    bytes: i64,
+    /// Where it lies in one turn, beside the other accesses of the same loop.
+    place: u64,
 }
 
 /// How the places that a loop reads follow each other.
@@ -116,7 +128,9 @@ impl Loop {
         let written: Vec<_> = way.iter().map(|instruction| written(&mut info, instruction)).collect();
         let carries = carries(&mut info, &way);
         let constants = constants(&written, &spot.seen);
-        Some(Loop { instructions: way, accesses, written, carries, constants })
+        let mut all = Loop { instructions: way, accesses, written, carries, constants };
+        all.try_out(&spot.seen);
+        Some(all)
     }
 
     /// Where it begins.
@@ -179,6 +193,14 @@ impl Loop {
         if self.leads_to_itself(access.base) {
             return Walk::Chase;
         }
+        match self.stepped(access).or_else(|| access.tried.map(|tried| tried.bytes)) {
+            Some(bytes) => Walk::Stride(bytes.unsigned_abs()),
+            None => Walk::Scattered,
+        }
+    }
+
+    /// By how many bytes an access goes on each time round where its registers step.
+    fn stepped(&self, access: &Access) -> Option<i64> {
         let step = |register: Register| {
             if register == Register::None || !self.is_written(register) {
                 Some(0)
@@ -186,12 +208,7 @@ impl Loop {
                 self.step(register).or_else(|| self.step_of_copied(access.at, register))
             }
         };
-        match (step(access.base), step(access.index)) {
-            (Some(base), Some(index)) => {
-                Walk::Stride((base + index * i64::from(access.scale)).unsigned_abs())
-            }
-            _ => Walk::Scattered,
-        }
+        Some(step(access.base)? + step(access.index)? * i64::from(access.scale))
     }
 
     /// By how many bytes it goes on each time round, where that leaves out whole lines of memory between what it reads.
@@ -209,14 +226,16 @@ impl Loop {
                 (base, index, one.scale)
             };
             let beside = moving().filter(|other| place(other) == place(access));
-            let lines: BTreeSet<i64> = beside
-                .flat_map(|other| {
-                    let (at, line) = (other.displacement.cast_signed(), line_bytes.cast_signed());
-                    let last = at.wrapping_add(other.bytes.max(1).cast_signed() - 1);
-                    at.div_euclid(line)..=last.div_euclid(line)
-                })
-                .collect();
-            (stride > line_bytes * lines.len() as u64).then_some(stride)
+            let lines = beside.flat_map(|other| {
+                let (at, line) = (other.displacement.cast_signed(), line_bytes.cast_signed());
+                let last = at.wrapping_add(other.bytes.max(1).cast_signed() - 1);
+                at.div_euclid(line)..=last.div_euclid(line)
+            });
+            let lines = match self.stepped(access) {
+                Some(_) => lines.collect::<BTreeSet<i64>>().len() as u64,
+                None => self.lines_tried(access, line_bytes)?,
+            };
+            (stride > line_bytes * lines).then_some(stride)
         };
         moving().filter_map(skipped).max()
     }
@@ -565,6 +584,7 @@ fn accesses(info: &mut InstructionInfoFactory, at: usize, instruction: &Instruct
             OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
         ),
         own: used.base() == Register::RSP || matches!(used.segment(), Register::FS | Register::GS),
+        tried: None,
     };
     info.info(instruction).used_memory().iter().map(access).collect()
 }

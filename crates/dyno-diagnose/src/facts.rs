@@ -311,7 +311,7 @@ impl<'o> OnCpu<'o> {
         for stack in &profile.stacks {
             let frames = leaf_first(profile, stack);
             let cost = match cost(&frames) {
-                Cost::Own | Cost::Copy if is_collector(profile, stack) => Cost::Allocation,
+                Cost::Own | Cost::Copy if is_by(profile, stack, names::COLLECTOR_THREADS) => Cost::Allocation,
                 cost => cost,
             };
             *on.costs.entry(cost).or_default() += stack.weight_ns;
@@ -355,7 +355,13 @@ impl<'o> OnCpu<'o> {
 
     /// Share of the time in which memory is collected, as far as threads or functions tell.
     pub(super) fn share_of_collectors(&self) -> f64 {
-        self.share_with_or(names::COLLECTORS, |stack| is_collector(self.profile, stack))
+        self.share_with_or(names::COLLECTORS, |stack| is_by(self.profile, stack, names::COLLECTOR_THREADS))
+    }
+
+    /// The part of it in which the program goes on.
+    pub(super) fn share_of_collectors_beside(&self) -> f64 {
+        let table = names::COLLECTOR_THREADS_BESIDE;
+        self.share_with_or(names::COLLECTORS_BESIDE, |stack| is_by(self.profile, stack, table))
     }
 
     /// Share of the time with a frame of this table in the stack, or in a stack that counts besides.
@@ -378,13 +384,27 @@ impl<'o> OnCpu<'o> {
 
     /// Share of the time of those threads that were sampled in this system call.
     pub(super) fn share_of_callers(&self, call: &str) -> f64 {
-        let ends_so =
-            |name: &str| name.strip_prefix("__x64_sys_").or(name.strip_prefix("__arm64_sys_")) == Some(call);
-        let calls = |stack: &&Stack| leaf_first(self.profile, stack).iter().any(|frame| ends_so(&frame.name));
-        let callers: BTreeSet<u32> =
-            self.profile.stacks.iter().filter(calls).map(|stack| stack.thread).collect();
+        self.callers(call).1 as f64 / self.total_ns
+    }
+
+    /// Of the time of those threads, what they were in it.
+    pub(super) fn share_in_of_callers(&self, call: &str) -> f64 {
+        let (in_it_ns, all_ns) = self.callers(call);
+        in_it_ns as f64 / all_ns.max(1) as f64
+    }
+
+    /// Time in this system call, and all time of the threads that were sampled in it.
+    fn callers(&self, call: &str) -> (u64, u64) {
+        // The library's function enters the kernel and leaves it.
+        let is_it = |name: &str| {
+            let of_kernel = name.strip_prefix("__x64_sys_").or(name.strip_prefix("__arm64_sys_"));
+            of_kernel.unwrap_or(name) == call
+        };
+        let calls = |stack: &&Stack| leaf_first(self.profile, stack).iter().any(|frame| is_it(&frame.name));
+        let calling = || self.profile.stacks.iter().filter(calls);
+        let callers: BTreeSet<u32> = calling().map(|stack| stack.thread).collect();
         let theirs = self.profile.stacks.iter().filter(|stack| callers.contains(&stack.thread));
-        theirs.map(|stack| stack.weight_ns).sum::<u64>() as f64 / self.total_ns
+        (calling().map(|stack| stack.weight_ns).sum(), theirs.map(|stack| stack.weight_ns).sum())
     }
 
     /// The program's own place from which most of what has a frame of this table comes.
@@ -623,9 +643,9 @@ impl Cost {
 }
 
 /// Whether the thread is one that collects memory.
-fn is_collector(profile: &Profile, stack: &Stack) -> bool {
+fn is_by(profile: &Profile, stack: &Stack, threads: names::Table) -> bool {
     let thread = profile.threads.get(stack.thread as usize);
-    thread.is_some_and(|thread| names::is(&thread.name, names::COLLECTOR_THREADS))
+    thread.is_some_and(|thread| names::is(&thread.name, threads))
 }
 
 /// What a stack's time was spent on. The kernel's side decides where there is one; then the deepest cause.

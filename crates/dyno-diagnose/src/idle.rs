@@ -140,10 +140,13 @@ impl Idle {
         idle
     }
 
-    /// Whether those who wait at a place wait for connections elsewhere, several beside each other: then they have work here.
+    /// Whether those who wait at a place wait for connections elsewhere, several beside each other: then they have work here, or are
+    /// kept for news, which come to many at a time.
     pub(super) fn have_work(&self, waiters: &BTreeSet<u32>) -> bool {
         let accepted_ns: u64 = waiters.iter().filter_map(|tid| self.accepted_ns.get(tid)).sum();
-        accepted_ns as f64 >= ACCEPTING_MIN * self.window_ns
+        let stretches = || waiters.iter().filter_map(|tid| self.stretches.get(tid)).flatten();
+        let ends = || stretches().filter(|one| one.at_lock).map(|one| one.to).collect();
+        accepted_ns as f64 >= ACCEPTING_MIN * self.window_ns && !are_together(ends())
     }
 
     /// Threads that do something, on average: those that wait neither for a turn nor for an event.
@@ -328,9 +331,9 @@ mod tests {
     /// is not asked for.
     #[test]
     fn where_several_wait_for_connections_nobody_waits_for_work_at_a_lock() {
-        let accepting = |each: u64| {
-            let mut pool =
-                profile(&[(0, 0, 10, None), (0, 10, 100, LOCK), (1, 0, 90, LOCK), (1, 90, 100, None)]);
+        let apart = [(0, 0, 10, None), (0, 10, 100, LOCK), (1, 0, 90, LOCK), (1, 90, 100, None)];
+        let accepting = |spans: &[_], each: u64| {
+            let mut pool = profile(spans);
             for thread in [0, 1] {
                 let wait = dyno_record::profile::Wait {
                     class: WaitClass::Network,
@@ -343,7 +346,10 @@ mod tests {
             }
             Idle::of(&pool, 0.0).have_work(&BTreeSet::from([1, 2]))
         };
-        assert_eq!([accepting(50), accepting(80)], [false, true]);
+        assert_eq!([accepting(&apart, 50), accepting(&apart, 80)], [false, true]);
+        // News for both at once, now and then. Planted fault: the ends are not asked.
+        let waits = (0..10).flat_map(|at| [(0, 10 * at, 10 * at + 9, LOCK), (1, 10 * at, 10 * at + 9, LOCK)]);
+        assert!(!accepting(&waits.collect::<Vec<_>>(), 80), "who is kept for news has no work here");
     }
 
     /// Planted faults: who ran and was seen is as unknown as who ran and was not; however little it ran.

@@ -269,7 +269,9 @@ const COLLECTORS_MIN: f64 = 0.5;
 
 /// Collectors take most of the CPU time, and more of it than locks take of the working time: they stand first.
 fn weigh_collectors(found: &mut [(u8, Finding)], facts: &Facts<'_>) {
-    let collectors = facts.on.as_ref().map_or(0.0, facts::OnCpu::share_of_collectors);
+    let Some(on) = &facts.on else { return };
+    // Those beside stop nobody: locks are told of only where CPUs are free.
+    let collectors = on.share_of_collectors() - on.share_of_collectors_beside();
     let is_told = found.iter().any(|(_, one)| one.class == Class::AllocationChurn);
     if is_told && collectors >= COLLECTORS_MIN {
         let is_less = |one: &Finding| one.class == Class::LockContention && one.weight < collectors;
@@ -420,13 +422,12 @@ mod tests {
         );
     }
 
-    /// A heap that is too small, under threads that meet at a lock. Planted faults: locks always stand first; the collector always does.
+    /// A heap that is too small, under threads that meet at a lock. Planted faults: locks always stand first; the collector always does; one
+    /// that runs beside the program stops it.
     #[test]
     fn a_collector_that_takes_most_stands_before_locks_at_which_its_pauses_are_waited_out() {
-        let meet = |collected: u64, waited: f64| {
-            let mut scene = Scene::new(&[4.0, 4.0, 4.0])
-                .on("VMThread::run();VM_GenCollectForAllocation::doit();GenMarkSweep::mark", collected)
-                .on("java;work", 100 - collected);
+        let meet_by = |collector: &str, collected: u64, waited: f64| {
+            let mut scene = Scene::new(&[4.0; 3]).on(collector, collected).on("java;work", 100 - collected);
             for (tid, other) in [(1, 2), (2, 1)] {
                 scene = scene
                     .off(tid, WaitClass::Lock, "java;take;pthread_mutex_lock;futex_wait_[k]", waited)
@@ -434,9 +435,13 @@ mod tests {
             }
             scene.classes()
         };
+        let stops = "VMThread::run();VM_GenCollectForAllocation::doit();GenMarkSweep::mark";
+        let meet = |collected, waited| meet_by(stops, collected, waited);
         assert_eq!(meet(70, 2.0), [Class::AllocationChurn, Class::LockContention]);
         assert_eq!(meet(30, 2.0), [Class::LockContention, Class::AllocationChurn]);
         assert_eq!(meet(55, 9.0), [Class::LockContention, Class::AllocationChurn], "locks take more");
+        let beside = "ConcurrentGCThread::run;ZMark::work()";
+        assert_eq!(meet_by(beside, 70, 2.0), [Class::LockContention, Class::AllocationChurn]);
     }
 
     /// Planted faults: a thread at its limit always stands first; work always does.

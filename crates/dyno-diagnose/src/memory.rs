@@ -538,6 +538,7 @@ mod tests {
             let seen = (0..32_u64).map(|at| {
                 let mut one = registers(1, 4, at.wrapping_mul(0x9e37_79b9_7f4a_7c15));
                 one.values[0] = at.wrapping_mul(0x7fb5_d329_728e_a185);
+                one.values[9] = 0x7fb5_d329_728e_a185;
                 one.values[13] = 0x7000_0000;
                 one
             });

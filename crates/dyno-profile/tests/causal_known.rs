@@ -320,6 +320,18 @@ fn a_machine_that_still_gets_faster_is_awaited_before_the_first_pause() {
     }
 }
 
+/// A kernel whose threads get no CPU waits for a minute and a half before a probe is out. Planted fault: the windows alone are asked
+/// why there are so few of them.
+#[test]
+fn a_run_that_the_kernel_kept_waiting_says_so() {
+    let program = single();
+    let machine = Machine::new(&program, QUIET, 1).lets_go_in(90_000_000_000);
+    let record = profiled_on(machine, &program, 1, 40, 1);
+    let judged = of(&record, 0);
+    assert_eq!(judged.verdict, Verdict::NotMeasurable);
+    assert!(judged.reason.contains("s the kernel took 9"), "{}", judged.reason);
+}
+
 /// A crowd at a spin lock: whoever is in the site keeps the others from getting on, the more the faster it is.
 struct Crowded {
     now: std::rc::Rc<std::cell::Cell<u64>>,

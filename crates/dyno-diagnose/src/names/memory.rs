@@ -198,6 +198,18 @@ pub(crate) const COLLECTOR_THREADS: &[&str] = &[
     "Shenandoah *",
 ];
 
+/// Of these the ones that collect while the program runs, as [`COLLECTORS_BESIDE`] do.
+pub(crate) const COLLECTOR_THREADS_BESIDE: &[&str] =
+    &["G1 Conc#*", "G1 Refine#*", "ZDriver*", "ZWorker*", "XDriver*", "XWorker*", "Shenandoah *"];
+
+/// Where such collectors begin.
+pub(crate) const COLLECTORS_BESIDE: &[&str] = &[
+    "ConcurrentGCThread::run",
+    "runtime.gcBgMarkWorker*",
+    "runtime.bgsweep",
+    "v8::internal::ConcurrentMarking*",
+];
+
 /// Where collectors begin, outermost: Java's, Go's, V8's, CPython's, Ruby's, .NET's, OCaml's, Lua's.
 pub(crate) const COLLECTORS: &[&str] = &[
     "GangWorker::*",

@@ -209,6 +209,8 @@ pub(crate) struct Machine {
     period_ns: u64,
     /// Whether it lets itself be sampled twice as often.
     has_cheap_interrupts: bool,
+    /// How long it takes to let go of a target.
+    lets_go_in_ns: u64,
     rng: Prng,
     now: Rc<Cell<u64>>,
     drift: f64,
@@ -288,6 +290,7 @@ impl Machine {
             noise,
             period_ns: PERIOD_NS,
             has_cheap_interrupts: false,
+            lets_go_in_ns: 0,
             rng,
             now: Rc::default(),
             drift: 0.0,
@@ -331,6 +334,12 @@ impl Machine {
 
     pub(crate) fn with_cheap_interrupts(self) -> Machine {
         Machine { has_cheap_interrupts: true, ..self }
+    }
+
+    /// A kernel that waits for long before a probe is out.
+    #[allow(dead_code, reason = "asked by one of the tests that share it")]
+    pub(crate) fn lets_go_in(self, ns: u64) -> Machine {
+        Machine { lets_go_in_ns: ns, ..self }
     }
 
     /// A rig that counts no calls.
@@ -921,6 +930,7 @@ impl Rig for Machine {
     }
 
     fn detached(&mut self, span: Span) -> Result<Window, Error> {
+        self.advance(self.now.get() + self.lets_go_in_ns);
         Ok(self.count(span.length))
     }
 

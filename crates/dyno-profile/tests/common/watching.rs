@@ -20,16 +20,16 @@ pub(crate) fn may_watch() -> bool {
     has_right || is_open
 }
 
-/// Nine times the share of another session.
-const BEFORE_OTHERS: &str = "-10";
+/// All that another session leaves, but for a ninetieth.
+const BEFORE_OTHERS: &str = "-20";
 
 /// A process that began a session of its own goes before others on the CPUs: a program that is made to be measured has them as
 /// far as it wants them, whatever runs beside the tests. Where the kernel shares the CPUs among sessions first, a thread's own
 /// weight says nothing outside of its session. Without the right to it all stays as it is.
 ///
 /// Never the session of the tests: one with threads of weights far apart, first itself, keeps Linux 6.18's own threads off a
-/// CPU for seconds and minutes, and each probe that comes or goes waits for them (RCU; `membarrier` beside such a one: 6 s at
-/// worst at -10 and 12 s at -20, where all is well 0.03 s).
+/// CPU for seconds and minutes, and each probe that comes or goes waits for them (RCU; `membarrier` beside such a one: 12 s at
+/// worst, and 0.1 s beside one whose threads weigh the same).
 pub(crate) fn before_other_sessions(pid: Pid) {
     let _ = std::fs::write(format!("/proc/{pid}/autogroup"), BEFORE_OTHERS);
 }

@@ -75,6 +75,9 @@ pub(super) struct Case<'a> {
     /// Samples that came, of those that were due, percent.
     pub(super) sampled_percent: Option<f64>,
     pub(super) length: Duration,
+    /// How long the run took, and how much of that the kernel had it wait between windows.
+    pub(super) took: Duration,
+    pub(super) waited: Duration,
 }
 
 impl<'a> Case<'a> {

@@ -98,6 +98,9 @@ pub(super) struct Outcome<'a> {
     /// Share of samples in loops that wait, percent, wherever they lie.
     pub(super) spinning_percent: f64,
     pub(super) too_few_visits: bool,
+    /// How long all of it took, and how much of that lies outside of windows and of what leads to them.
+    pub(super) took: Duration,
+    pub(super) waited: Duration,
 }
 
 impl<'a> Experiment<'a> {
@@ -163,7 +166,10 @@ impl<'a> Experiment<'a> {
 
     /// What was measured.
     pub(super) fn outcome(self) -> Outcome<'a> {
+        let took = Duration::from_nanos((self.clock)().saturating_sub(self.begun_ns));
         Outcome {
+            waited: took.saturating_sub(self.in_windows()),
+            took,
             throttled: self.rig.throttled().unwrap_or(0).saturating_sub(self.throttled_before),
             hidden_percent: self.hidden_percent().unwrap_or(0.0),
             backlog: backlog(self.before_first_pause().iter(), self.since_first_pause()),
@@ -179,6 +185,15 @@ impl<'a> Experiment<'a> {
             levels: self.levels,
             too_few_visits: self.too_few_visits,
         }
+    }
+
+    /// Time in windows and in what leads to them; those without the rig take its place in pairs.
+    fn in_windows(&self) -> Duration {
+        let of_sites = self.sites.iter().flat_map(|site| &site.measured).map(|one| &one.window);
+        let windows = || self.nulls.iter().chain(&self.control.paused).chain(of_sites.clone());
+        let length_ns: u64 = windows().map(|window| window.length_ns).sum();
+        let around = (self.settle + AROUND) * windows().count() as u32;
+        Duration::from_nanos(length_ns) + around + self.length.0 * self.watching.windows_detached()
     }
 
     /// How long windows must be for this progress.

@@ -21,6 +21,8 @@ const MET_SHARE_MIN: f64 = 2.0;
 const SAMPLED_PERCENT_MIN: f64 = 90.0;
 /// A level whose pauses are short.
 const SMALL_LEVEL_PERCENT: f64 = 10.0;
+/// Share of a run that may pass outside of windows before that is why they are few.
+const WAITED_SHARE_MAX: f64 = 0.5;
 /// How often a quota may be used up in a whole run.
 const THROTTLED_MAX: u64 = 5;
 
@@ -155,7 +157,14 @@ fn unsettled_or_few(case: &Case<'_>) -> Option<String> {
     }
     let rounds = case.points.iter().map(|(point, _)| point.rounds).min().unwrap_or(0);
     (rounds < ROUNDS_MIN).then(|| {
-        format!("only {rounds} rounds could be used, and a verdict needs {ROUNDS_MIN}: give it more time")
+        let few = format!("only {rounds} rounds could be used, and a verdict needs {ROUNDS_MIN}");
+        let [waited_s, took_s] = [case.waited, case.took].map(|time| time.as_secs_f64());
+        if waited_s > WAITED_SHARE_MAX * took_s {
+            return format!(
+                "{few}: of {took_s:.0} s the kernel took {waited_s:.0} to put probes in and take them out, as where others keep its own threads from the CPUs; try again later, or give it more time"
+            );
+        }
+        format!("{few}: give it more time")
     })
 }
 

@@ -231,6 +231,8 @@ fn answer(
         sampled_percent: sampled_percent(site.windows()),
         runs_in_phases: whole::runs_in_phases(&site.measured),
         length: outcome.length,
+        took: outcome.took,
+        waited: outcome.waited,
     })
 }
 

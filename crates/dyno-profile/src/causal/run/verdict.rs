@@ -509,6 +509,8 @@ mod tests {
             is_inclusive: false,
             sampled_percent: None,
             length: Duration::from_millis(250),
+            took: Duration::from_secs(60),
+            waited: Duration::ZERO,
         }
     }
 
@@ -596,6 +598,7 @@ mod tests {
             .into_iter()
             .map(|(point, p)| (Point { biased: true, ..point }, p))
             .collect::<Vec<_>>();
+        let few: Vec<_> = good.points.iter().map(|(point, p)| (Point { rounds: 4, ..*point }, *p)).collect();
         for (case, words) in [
             (Case { credibility: &owing, ..case(&good) }, "owed 40 %"),
             (Case { credibility: &unbound, ..case(&good) }, "load-bound"),
@@ -625,6 +628,11 @@ mod tests {
                 "frame pointers",
             ),
             (Case { sampled_percent: Some(60.0), ..case(&good) }, "only 60 % of the samples came"),
+            (Case { points: &few, ..case(&good) }, "a verdict needs 5: give it more time"),
+            (
+                Case { points: &few, waited: Duration::from_secs(40), ..case(&good) },
+                "of 60 s the kernel took 40 to put probes in",
+            ),
         ] {
             let (answer, why) = verdict(&case);
             assert!(answer == Verdict::NotMeasurable && why.contains(words), "{why}");

@@ -80,6 +80,11 @@ impl Watching {
         Ok(())
     }
 
+    /// How many windows without the rig there were that count.
+    pub(super) fn windows_detached(&self) -> u32 {
+        self.ratios.len() as u32
+    }
+
     pub(super) fn spend(&mut self, ns: u64) {
         self.spent_ns += ns;
     }

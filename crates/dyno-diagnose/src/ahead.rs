@@ -95,6 +95,14 @@ impl Ahead {
         }
     }
 
+    /// The same as a number with a sign, of as many bits as it has.
+    pub(super) fn signed(&self, instruction: &Instruction, at: u32) -> Option<i64> {
+        let value = self.operand(instruction, at)?;
+        let is_half =
+            instruction.op0_kind() == OpKind::Register && whole_bits(instruction.op0_register()) == Some(32);
+        Some(if is_half { i64::from(value as u32 as i32) } else { value.cast_signed() })
+    }
+
     fn computed(&self, instruction: &Instruction) -> Option<u64> {
         let value = |register: Register| match register {
             Register::None | Register::RIP => Some(0),

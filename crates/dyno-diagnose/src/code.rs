@@ -6,6 +6,7 @@
 
 mod rows;
 mod trial;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -20,6 +20,9 @@ const FAULT_SHARE_MIN: f64 = 0.15;
 const LOOP_SHARE_MIN: f64 = 0.30;
 /// A cache line. A stride of at least this uses one number of each line it fetches.
 const LINE_BYTES: u64 = 64;
+/// The first cache of today's CPUs: 32 KiB and more.
+const FIRST_CACHE_SETS: u64 = 64;
+const FIRST_CACHE_WAYS: u64 = 8;
 /// Beyond some 1,500 pages of 4 KiB (6 MiB) the second-level TLB of today's CPUs reaches nothing more; walks begin to
 /// hurt when their tables leave the cache, from some 256 MiB on.
 const REACH_BYTES: u64 = 256 << 20;
@@ -238,6 +241,17 @@ fn is_narrow(facts: &Facts<'_>, hot: &Hot<'_>) -> bool {
     addresses >= ADDRESSES_MIN && span < ROWS_BYTES_MIN
 }
 
+/// Whether it ends before it has met more lines than the first cache keeps: of a table that is gone through by tiles the next column
+/// finds them there.
+fn comes_back_soon(hot: &Hot<'_>) -> bool {
+    let lines = hot.code.turns_left(&hot.spot.seen).map(|turns| turns * hot.code.places_read().len() as u64);
+    let skipped = hot.code.skips(LINE_BYTES).filter(|bytes| bytes % LINE_BYTES == 0);
+    // What lies a power of two apart shares few of its sets.
+    let shared = skipped.map_or(0, |bytes| (bytes / LINE_BYTES).trailing_zeros());
+    let kept = FIRST_CACHE_WAYS * (FIRST_CACHE_SETS >> shared).max(1) / 2;
+    lines.is_some_and(|lines| lines <= kept)
+}
+
 fn is_spread(sampled: Vec<u64>, bytes_min: u64) -> bool {
     let (addresses, pages, span) = spread(sampled);
     addresses >= ADDRESSES_MIN && pages as f64 >= SCATTERED_MIN * addresses as f64 && span >= bytes_min
@@ -264,8 +278,16 @@ pub(super) fn cache_misses(facts: &Facts<'_>) -> Outcome {
         return facts.no_loops(LOOP_SHARE_MIN, NO_CODE);
     }
     let strides = |hot: &Hot<'_>| hot.code.skips(LINE_BYTES).is_some() && !is_narrow(facts, hot);
-    let skips = |hot: &Hot<'_>| strides(hot) || takes_one_of_each_row(hot);
+    let steps_over = |hot: &Hot<'_>| strides(hot) || takes_one_of_each_row(hot);
+    let skips = |hot: &Hot<'_>| steps_over(hot) && !comes_back_soon(hot);
     let share = facts.loop_share(skips);
+    let near = facts.loop_share(|hot| steps_over(hot) && comes_back_soon(hot));
+    if near >= LOOP_SHARE_MIN && share < LOOP_SHARE_MIN {
+        return Outcome::Against(format!(
+            "{} of the samples lie in loops that step over cache lines, for so few turns that the first cache keeps them until they are needed again",
+            percent(near)
+        ));
+    }
     let Some(hottest) = facts.hottest(skips).filter(|_| share >= LOOP_SHARE_MIN) else {
         let text = format!("{} of the samples lie in loops that step over cache lines", percent(share));
         return facts.short_of((share, LOOP_SHARE_MIN), NO_CODE, text);
@@ -638,6 +660,31 @@ mod tests {
             Scene::new(&[10.0]).on("main;work", 100).hot(COLUMNS, 0.9, seen).classes()
         };
         assert_eq!((table(64 << 20), table(1 << 20)), (vec![Class::CacheMissesSuspected], vec![]));
+    }
+
+    /// A column of a tile (32 turns), of a whole table, and of a tile of rows that lie 4 KiB apart. `mov rcx,[rdi]; add rax,rcx; add rdi,N;
+    /// cmp rdi,rsi; jne`. Planted faults: however long it goes on; every line has a place of its own.
+    #[test]
+    fn a_column_of_a_tile_comes_back_before_its_lines_are_gone() {
+        let column = |bytes: u32, turns: u64| {
+            let step: String = bytes.to_le_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+            let code = format!("488b0f4801c84881c7{step}4839f775ee");
+            let seen = (0..32_u64).map(|at| {
+                let tile = 0x7f00_0000_0000 + at * (1 << 20);
+                let mut seen = registers(1, tile + at * turns / 32 * u64::from(bytes), 0x9000);
+                seen.values[4] = tile + turns * u64::from(bytes);
+                seen
+            });
+            Scene::new(&[10.0]).on("main;work", 100).hot((&code, 3), 0.9, seen.collect()).diagnosed()
+        };
+        let classes =
+            |bytes, turns| column(bytes, turns).findings.iter().map(|one| one.class).collect::<Vec<_>>();
+        assert_eq!(classes(16_000, 32), []);
+        let out = column(16_000, 32).ruled_out;
+        let why = out.iter().find(|out| out.class == Class::CacheMissesSuspected).unwrap();
+        assert!(why.by.contains("for so few turns"), "{why:?}");
+        assert_eq!(classes(16_000, 2_000), [Class::CacheMissesSuspected]);
+        assert_eq!(classes(4_096, 32), [Class::CacheMissesSuspected], "all of them want one place");
     }
 
     /// Rows that lie 16 KB apart, or next to each other. Planted fault: however near they lie (`ROWS_BYTES_MIN` of 0).

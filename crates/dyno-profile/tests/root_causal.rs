@@ -46,9 +46,16 @@ impl Target {
         let aligned = "-falign-loops=32";
         let flags = ["-O2", aligned, "-fno-omit-frame-pointer", "-fcf-protection=none", "-pthread"];
         let mut running = Running::start("cc", &flags, "live.c", &[kind, "done"]).unwrap();
-        before_other_sessions(running.pid());
         let places = places(&mut running.child);
         Target { pid: running.pid(), running, places }
+    }
+
+    /// One whose figures are judged: it goes before others. Where it would fill all CPUs, each probe that comes or goes would wait long
+    /// for the kernel's own threads.
+    fn measured(kind: &str) -> Target {
+        let target = Target::start(kind);
+        before_other_sessions(target.pid);
+        target
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -159,7 +166,7 @@ fn saved_within(
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn a_function_of_sixty_percent_that_takes_half_the_time_saves_thirty() {
     let _alone = alone();
-    let running = Target::start("three");
+    let running = Target::measured("three");
     let mut live = running.live(&[running.site("f60"), running.site("f10")]);
     for (site, percent, truth) in [(0, 50, 0.30), (1, 100, 0.10)] {
         let faster = Treatment::SpeedUp { site, percent };
@@ -217,7 +224,7 @@ const COUNTINGS: usize = 8;
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn a_target_runs_on_while_calls_of_its_hottest_function_are_counted() {
     let _alone = alone();
-    let running = Target::start("hot");
+    let running = Target::measured("hot");
     let mut live = running.live(&[running.site("tiny")]);
     let (worst, calls) = worst_of_countings(&running, &mut live);
     println!("third-worst 10 ms of its usual rate: {worst:.2?}; {calls:.0?} calls a second");
@@ -232,7 +239,7 @@ fn a_target_runs_on_while_calls_of_its_hottest_function_are_counted() {
 fn pauses_for_all_alike_slow_what_runs_by_itself_and_not_what_a_clock_paces() {
     let _alone = alone();
     let fell = |kind: &str| {
-        let running = Target::start(kind);
+        let running = Target::measured(kind);
         let mut live = running.live(&[]);
         let rate =
             |window: &Window| (window.visits - 1) as f64 / (window.last.at_ns - window.first.at_ns) as f64;
@@ -261,7 +268,7 @@ fn pauses_for_all_alike_slow_what_runs_by_itself_and_not_what_a_clock_paces() {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn a_call_that_is_made_longer_takes_that_much_longer() {
     let _alone = alone();
-    let running = Target::start("three");
+    let running = Target::measured("three");
     let mut live = running.live(&[running.site("f60")]);
     let calls = live.entries_per_second(0, LENGTH).unwrap().unwrap();
     assert!(calls > 100.0, "{calls} calls a second");
@@ -279,7 +286,7 @@ fn a_call_that_is_made_longer_takes_that_much_longer() {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn a_part_whose_samples_pause_becomes_slower_by_that_and_nobody_else_does() {
     let _alone = alone();
-    let running = Target::start("three");
+    let running = Target::measured("three");
     let mut live = running.live(&[running.site("f60")]);
     let slower = Treatment::SlowDown { site: 0, at: SlowedAt::Samples, ns: MS / 2 };
     let pairs = std::iter::repeat_with(|| {
@@ -303,7 +310,7 @@ fn a_part_whose_samples_pause_becomes_slower_by_that_and_nobody_else_does() {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn a_pair_tells_how_much_is_on_its_way() {
     let _alone = alone();
-    let running = Target::start("three");
+    let running = Target::measured("three");
     let progress =
         Progress::Between { begin: vec![running.entry("begin")], end: vec![running.entry("progress")] };
     let mut live = Live::open(&Subject::new(running.pid), &progress, &[], &STOP).unwrap();
@@ -324,7 +331,7 @@ fn a_pair_tells_how_much_is_on_its_way() {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn returns_of_a_system_call_are_progress_and_are_found() {
     let _alone = alone();
-    let running = Target::start("writer");
+    let running = Target::measured("writer");
     let found = candidates(&[running.pid], Duration::from_millis(300), &STOP).unwrap();
     assert_eq!(found[0].progress, "syscall:write", "{found:?}");
     let named: Named = found[0].progress.parse().unwrap();
@@ -344,7 +351,7 @@ fn returns_of_a_system_call_are_progress_and_are_found() {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn functions_are_offered_with_their_rate() {
     let _alone = alone();
-    let running = Target::start("three");
+    let running = Target::measured("three");
     let passed = |name: &str| Passed {
         name: name.to_owned(),
         entries: vec![running.entry(name)],
@@ -372,7 +379,7 @@ fn in_memory(folder: &Path) -> bool {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn a_file_that_is_waited_for_can_be_made_faster_and_another_cannot() {
     let _alone = alone();
-    let running = Target::start("syncer");
+    let running = Target::measured("syncer");
     let wait = |kind| Site { name: "wait".to_owned(), place: Place::Wait(kind), reach: Reach::Own };
     let file = running.file("done").to_string_lossy().into_owned();
     // Not its program's file, of which a page may have to be read at any time.
@@ -414,7 +421,7 @@ fn a_shorter_wait_brings_something_only_where_somebody_waits_for_it() {
     let sites = [Site { name: "wait:network".to_owned(), place, reach: Reach::Own }];
     let half = Treatment::SpeedUp { site: 0, percent: 50 };
     let found = |kind| {
-        let running = Target::start(kind);
+        let running = Target::measured(kind);
         saved_within(&mut running.live(&sites), half, 20, period_ns)
     };
     // 0.45 and nothing; a wait that is not shortened, or is where nobody waits for it, is off by all of it.
@@ -428,7 +435,7 @@ fn a_shorter_wait_brings_something_only_where_somebody_waits_for_it() {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn what_the_programs_take_is_told_by_what_they_look_at() {
     let _alone = alone();
-    let running = Target::start("three");
+    let running = Target::measured("three");
     let mut live = running.live(&[running.site("f60")]);
     let hooks = live.hooks(LENGTH).unwrap().unwrap();
     let ran = |hook| hooks.ran.iter().find(|(name, ..)| *name == hook).map(|(_, ns, count)| (*ns, *count));
@@ -458,7 +465,7 @@ fn stopper() -> Child {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn a_window_that_the_kernel_ended_is_told() {
     let _alone = alone();
-    let running = Target::start("three");
+    let running = Target::measured("three");
     let mut live = running.live(&[running.site("f60")]);
     let half = Treatment::SpeedUp { site: 0, percent: 50 };
     let mut stopper = stopper();

@@ -45,7 +45,7 @@ impl Target {
         // A loop whose jump crosses 32 bytes runs at another speed on many a CPU: then shares are not what was written.
         let aligned = "-falign-loops=32";
         let flags = ["-O2", aligned, "-fno-omit-frame-pointer", "-fcf-protection=none", "-pthread"];
-        let mut running = Running::start("cc", &flags, "live.c", &[kind, "done"]).unwrap();
+        let mut running = Running::start_apart("cc", &flags, "live.c", &[kind, "done"]).unwrap();
         let places = places(&mut running.child);
         Target { pid: running.pid(), running, places }
     }

@@ -29,7 +29,7 @@ fn alone() -> (First, MutexGuard<'static, ()>) {
 fn started(words: &[&str]) -> Running {
     // Loops of one length must run at one speed: a jump that crosses 32 bytes is slower on many a CPU.
     let flags = ["-O2", "-falign-loops=32", "-g", "-pthread"];
-    let running = Running::start("gcc", &flags, "beside.c", words).unwrap();
+    let running = Running::start_apart("gcc", &flags, "beside.c", words).unwrap();
     before_other_sessions(running.pid());
     wait_for("it can be looked into", || Resolver::open(running.pid()).is_ok());
     running

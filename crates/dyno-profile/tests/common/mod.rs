@@ -27,16 +27,41 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Builds a source of `known/` and starts it, in a session of its own; `None` when the compiler is not there.
+    /// Builds a source of `known/` and starts it; `None` when the compiler is not there.
+    #[allow(dead_code, reason = "asked by some of the tests that share it")]
     pub(crate) fn start(compiler: &str, flags: &[&str], source: &str, words: &[&str]) -> Option<Running> {
+        Running::start_by(None, (compiler, flags, source), words)
+    }
+
+    /// The same in a session of its own.
+    #[allow(dead_code, reason = "asked by some of the tests that share it")]
+    pub(crate) fn start_apart(
+        compiler: &str,
+        flags: &[&str],
+        source: &str,
+        words: &[&str],
+    ) -> Option<Running> {
+        Running::start_by(Some("setsid"), (compiler, flags, source), words)
+    }
+
+    fn start_by(
+        by: Option<&str>,
+        (compiler, flags, source): (&str, &[&str], &str),
+        words: &[&str],
+    ) -> Option<Running> {
         let folder = folder();
         if !is_built(compiler, flags, source, &folder) {
             let _ = fs::remove_dir_all(&folder);
             return None;
         }
         let program = folder.join("program");
-        let mut command = Command::new("setsid");
-        command.arg(&program).args(words).current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut command = Command::new(by.map_or(program.as_path(), Path::new));
+        command
+            .args(by.map(|_| &program))
+            .args(words)
+            .current_dir(&folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
         let running = Running { child: command.spawn().unwrap(), folder };
         let wanted = program.canonicalize().unwrap();
         let exe = format!("/proc/{}/exe", running.pid());

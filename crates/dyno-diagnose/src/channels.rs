@@ -250,12 +250,11 @@ fn draft(line: &Line<'_>, seen: &Goroutines, spare: f64) -> Draft {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use dyno_record::profile::WaitClass;
-
     use std::collections::BTreeMap;
 
     use dyno_record::finding::Class;
     use dyno_record::observation::{Goroutines, Packets, Place, Serving};
+    use dyno_record::profile::WaitClass;
 
     use crate::scene::{Scene, busy_load};
 

@@ -281,8 +281,8 @@ pub(super) fn cache_misses(facts: &Facts<'_>) -> Outcome {
     let steps_over = |hot: &Hot<'_>| strides(hot) || takes_one_of_each_row(hot);
     let skips = |hot: &Hot<'_>| steps_over(hot) && !comes_back_soon(hot);
     let share = facts.loop_share(skips);
-    let near = facts.loop_share(|hot| steps_over(hot) && comes_back_soon(hot));
-    if near >= LOOP_SHARE_MIN && share < LOOP_SHARE_MIN {
+    let near = || facts.loop_share(|hot| steps_over(hot) && comes_back_soon(hot));
+    if let Some(near) = (share < LOOP_SHARE_MIN).then(near).filter(|near| *near >= LOOP_SHARE_MIN) {
         return Outcome::Against(format!(
             "{} of the samples lie in loops that step over cache lines, for so few turns that the first cache keeps them until they are needed again",
             percent(near)

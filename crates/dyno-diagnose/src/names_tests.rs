@@ -94,3 +94,14 @@ fn a_name_that_only_sounds_alike_is_not_taken() {
     assert!(is("encoding/json.structEncoder.encode", FORMAT));
     assert!(!is("lock_the_book", ACQUIRE) && !is("tcp", NETWORK));
 }
+
+/// Their share is taken from that of all collectors.
+#[test]
+fn who_collects_beside_the_program_is_a_collector() {
+    for name in COLLECTORS_BESIDE {
+        assert!(COLLECTORS.contains(name), "{name}");
+    }
+    for name in COLLECTOR_THREADS_BESIDE {
+        assert!(is(name.trim_end_matches('*'), COLLECTOR_THREADS), "{name}");
+    }
+}

@@ -392,13 +392,13 @@ fn ran_ns(pid: Pid, tid: dyno_sys::Tid) -> u64 {
     text.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// Experiments of so many milliseconds, with all clocks drawn anew before each: what the counters count in them, and the
+/// Experiments of a quarter of a second, with all clocks drawn anew before each: what the counters count in them, and the
 /// CPU time of the threads meanwhile.
 fn drawn(
     probe: &mut Probe,
     tried: &Tried<'_>,
     threads: &[(Pid, dyno_sys::Tid)],
-    (times, length_ms): (u32, u64),
+    times: u32,
 ) -> (Counts, Vec<u64>) {
     let (mut all, mut ran) = (probe.counts(), vec![0; threads.len()]);
     let before = all;
@@ -410,7 +410,7 @@ fn drawn(
         probe.begin(tried, mono_ns() + 5_000 * MS).unwrap();
         let of = || threads.iter().map(|(pid, tid)| ran_ns(*pid, *tid));
         let began: Vec<u64> = of().collect();
-        sleep_ns(length_ms * MS);
+        sleep_ns(250 * MS);
         probe.end();
         of().zip(began).zip(&mut ran).for_each(|((now, began), ran)| *ran += now - began);
     }
@@ -429,7 +429,7 @@ fn a_thread_in_step_with_the_samples_clock_is_met_as_often_as_it_works() {
     let ranges = [running.place("f30")];
     // Hits are those of the thread that keeps the beat alone.
     let tried = Tried::Code { ranges: &ranges, reach: Reach::Own, delay_ns: 0 };
-    let (counts, ran) = drawn(&mut probe, &tried, &threads, (24, 250));
+    let (counts, ran) = drawn(&mut probe, &tried, &threads, 24);
     let naps_ns = ran.last().copied().unwrap();
     let worth = naps_ns as f64 / PERIOD_NS as f64;
     // What is no function of its own is the kernel's part of each beat.

@@ -93,9 +93,9 @@ mod tests {
         let (address, code_at) = (0x40_0000 + offset, 0x40_0000);
         let seen = (1..=5_u64).map(|time| {
             let counter = 0x1_3531 * time * time;
-            // rax, rcx, rdx, rbx, rsi, rdi and r8 to r15.
+            // rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, and r8 to r15.
             let (table, k) = (0x7f00_0000_0000, 0x9e37_79b9_7f4a_7c15);
-            let values = [counter, 7, 1 << 21, counter, table, counter << 8, 0, 0, k, k, 0, 3, 0, 0, 0, 0];
+            let values = [counter, counter, 7, 1 << 21, table, counter << 8, 0, 0, k, k, 0, 3, 0, 0, 0, 0];
             Registers { tid: 1, pid: 1, values }
         });
         let (code, seen) = (code.to_owned(), seen.collect());

@@ -22,8 +22,12 @@ const ACTIVE_MIN: f64 = 0.5;
 const BY_CLOCK_MAX: f64 = 0.25;
 /// Fewer waits prove nothing.
 const WAITS_MIN: u64 = 8;
-/// Frames of a wait that make its place: beyond them the same lock is reached on many ways.
+/// Frames of a wait that make its place: beyond them the same lock is reached on many ways. Always what called into a standard
+/// library: all channels of a Rust program wait in the same functions, nine of them.
 const PLACE_FRAMES: usize = 8;
+
+/// What Rust calls a function without a name.
+const CLOSURE: &str = "{{closure}}";
 
 /// Of Java's, those beyond the functions in which all of them park.
 const CALLER_FRAMES: usize = 2;
@@ -150,7 +154,7 @@ fn keys(profile: &Profile, stack: &Stack) -> Vec<String> {
     word.into_iter().chain(way(&leaf_first(profile, stack))).collect()
 }
 
-/// The innermost functions; a single one is no way. Java's threads park in the same few functions wherever they are: what called these
+/// The innermost functions, to the caller of a standard library's at least; a single one is no way. Java's threads park in the same few functions wherever they are: what called these
 /// is their place, and where that is interpreted it has no name.
 fn way(frames: &[&Frame]) -> Option<String> {
     let names: Vec<&str> = user(frames).map(|frame| frame.name.as_str()).collect();
@@ -158,7 +162,12 @@ fn way(frames: &[&Frame]) -> Option<String> {
     let Some(beyond) =
         java.map(|at| at + 1).filter(|_| names.iter().any(|name| names::is(name, names::PARK)))
     else {
-        return (names.len() >= 2).then(|| names[..names.len().min(PLACE_FRAMES)].join(";"));
+        let of_library = names.iter().take_while(|name| names::is(name, names::WAITS_FOR_ANYBODY)).count();
+        let place = names[..names.len().min(PLACE_FRAMES.max(of_library + 1))].join(";");
+        // All closures of a function have one name.
+        let caller = user(frames).nth(of_library).filter(|frame| frame.name.ends_with(CLOSURE));
+        let place = caller.map_or_else(|| place.clone(), |caller| format!("{place} {:x}", caller.address));
+        return (names.len() >= 2).then_some(place);
     };
     let own = names[beyond..].iter().take_while(|name| !names::is(name, names::ENTERS_JAVA));
     let mut own = own.filter(|name| **name != names::INTERPRETED).take(CALLER_FRAMES).peekable();
@@ -258,6 +267,43 @@ mod tests {
             );
         }
         assert_eq!(workers.classes(), []);
+    }
+
+    /// Two workers behind a channel and two who ask them and wait for the answer in a channel: both wait in the same functions of
+    /// Rust's library, and each side wakes the other. Planted faults: the innermost eight functions are the place, whoever called
+    /// them; closures are told by their name alone.
+    #[test]
+    fn threads_that_ask_and_those_that_answer_by_channels_hold_no_lock() {
+        let recv = |caller: &str| {
+            format!(
+                "std::thread::run;{caller};std::sync::mpsc::Receiver<T>::recv;std::sync::mpmc::list::Channel<T>::recv;std::sync::mpmc::context::Context::with;std::thread::local::LocalKey<T>::try_with;std::sync::mpmc::context::Context::with::{{{{closure}}}};<std::sync::mpmc::context::Context>::wait_until;<std::thread::thread::Thread>::park;<std::sys::sync::thread_parking::futex::Parker>::park;std::sys::pal::unix::futex::futex_wait;syscall;futex_wait_[k]"
+            )
+        };
+        let desk = |callers: [&str; 2]| {
+            let mut scene = Scene::new(&[2.5; 4]).on("run;work", 100);
+            for tid in 1..=4_u32 {
+                let way = recv(callers[usize::from(tid > 2)]);
+                let waker = (tid + 1) % 4 + 1;
+                scene = scene.off(tid, WaitClass::Lock, &way, 7.0).woken(&format!("0x{tid}"), waker, "send");
+            }
+            scene
+        };
+        assert_eq!(desk(["desk::worker", "desk::serve"]).classes(), []);
+        assert_eq!(desk(["desk::turn", "desk::turn"]).first(), Some(Class::LockContention));
+        let closures = desk(["desk::main::{{closure}}"; 2]);
+        assert_eq!(closures.first(), Some(Class::LockContention), "one place");
+        let apart = closures.with(|seen| {
+            let profile = seen.off_cpu.as_mut().unwrap();
+            let at =
+                profile.frames.iter().position(|frame| frame.name.ends_with("main::{{closure}}")).unwrap();
+            let other = super::Frame { address: 0x1234, ..profile.frames[at].clone() };
+            profile.frames.push(other);
+            let last = profile.frames.len() as u32 - 1;
+            for stack in profile.stacks.iter_mut().filter(|stack| stack.thread >= 2) {
+                stack.frames.iter_mut().filter(|frame| **frame == at as u32).for_each(|frame| *frame = last);
+            }
+        });
+        assert_eq!(apart.classes(), []);
     }
 
     #[test]

@@ -704,6 +704,17 @@ pub(super) const VIRTUAL_MACHINE: &[&str] = &[
     "__GI_*",
 ];
 
+/// Functions in which threads wait for whatever it is: the kernel's call, and what standard libraries make of it.
+pub(super) const WAITS_FOR_ANYBODY: &[&str] = &[
+    "syscall",
+    "__syscall*",
+    "*futex::futex_wait*",
+    "std::*",
+    "core::*",
+    "crossbeam_channel::*",
+    "flume::*",
+];
+
 /// What rules of their own tell of: no such function is the program's own work.
 pub(super) const TOLD_BY_OTHERS: [&[&str]; 8] =
     [ALLOCATOR, COPY, FORMAT, PICKLES, ACQUIRE, RELEASE, AWAIT, WRAPPERS];

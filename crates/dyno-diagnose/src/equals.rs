@@ -26,8 +26,10 @@ const WAITS_MIN: u64 = 8;
 /// library: all channels of a Rust program wait in the same functions, nine of them.
 const PLACE_FRAMES: usize = 8;
 
-/// What Rust calls a function without a name.
+/// What Rust calls all closures of a function, and where the library calls a thread's function, which may be folded into it: they are
+/// told from each other by their addresses.
 const CLOSURE: &str = "{{closure}}";
+const BEGINS: &str = "__rust_begin_short_backtrace";
 
 /// Of Java's, those beyond the functions in which all of them park.
 const CALLER_FRAMES: usize = 2;
@@ -154,20 +156,20 @@ fn keys(profile: &Profile, stack: &Stack) -> Vec<String> {
     word.into_iter().chain(way(&leaf_first(profile, stack))).collect()
 }
 
-/// The innermost functions, to the caller of a standard library's at least; a single one is no way. Java's threads park in the same few functions wherever they are: what called these
-/// is their place, and where that is interpreted it has no name.
+/// The innermost functions, to the caller of a standard library's at least; a single one is no way. Java's threads park in the same
+/// few functions wherever they are: what called these is their place, and where that is interpreted it has no name.
 fn way(frames: &[&Frame]) -> Option<String> {
     let names: Vec<&str> = user(frames).map(|frame| frame.name.as_str()).collect();
     let java = names.iter().rposition(|name| names::is(name, names::PARKED));
     let Some(beyond) =
         java.map(|at| at + 1).filter(|_| names.iter().any(|name| names::is(name, names::PARK)))
     else {
-        let of_library = names.iter().take_while(|name| names::is(name, names::WAITS_FOR_ANYBODY)).count();
+        let of_library = |name: &&&str| names::is(name, names::WAITS_FOR_ANYBODY) && !name.ends_with(BEGINS);
+        let of_library = names.iter().take_while(of_library).count();
         let place = names[..names.len().min(PLACE_FRAMES.max(of_library + 1))].join(";");
-        // All closures of a function have one name.
-        let caller = user(frames).nth(of_library).filter(|frame| frame.name.ends_with(CLOSURE));
-        let place = caller.map_or_else(|| place.clone(), |caller| format!("{place} {:x}", caller.address));
-        return (names.len() >= 2).then_some(place);
+        let is_one_of_many = |frame: &&&Frame| [CLOSURE, BEGINS].iter().any(|end| frame.name.ends_with(end));
+        let at = user(frames).nth(of_library).filter(is_one_of_many).map_or(0, |caller| caller.address);
+        return (names.len() >= 2).then(|| format!("{place} {at:x}"));
     };
     let own = names[beyond..].iter().take_while(|name| !names::is(name, names::ENTERS_JAVA));
     let mut own = own.filter(|name| **name != names::INTERPRETED).take(CALLER_FRAMES).peekable();
@@ -271,7 +273,7 @@ mod tests {
 
     /// Two workers behind a channel and two who ask them and wait for the answer in a channel: both wait in the same functions of
     /// Rust's library, and each side wakes the other. Planted faults: the innermost eight functions are the place, whoever called
-    /// them; closures are told by their name alone.
+    /// them; closures are told by their name alone; the library ends where all of a stack does (`BEGINS` never found).
     #[test]
     fn threads_that_ask_and_those_that_answer_by_channels_hold_no_lock() {
         let recv = |caller: &str| {
@@ -290,20 +292,22 @@ mod tests {
         };
         assert_eq!(desk(["desk::worker", "desk::serve"]).classes(), []);
         assert_eq!(desk(["desk::turn", "desk::turn"]).first(), Some(Class::LockContention));
-        let closures = desk(["desk::main::{{closure}}"; 2]);
-        assert_eq!(closures.first(), Some(Class::LockContention), "one place");
-        let apart = closures.with(|seen| {
-            let profile = seen.off_cpu.as_mut().unwrap();
-            let at =
-                profile.frames.iter().position(|frame| frame.name.ends_with("main::{{closure}}")).unwrap();
-            let other = super::Frame { address: 0x1234, ..profile.frames[at].clone() };
-            profile.frames.push(other);
-            let last = profile.frames.len() as u32 - 1;
-            for stack in profile.stacks.iter_mut().filter(|stack| stack.thread >= 2) {
-                stack.frames.iter_mut().filter(|frame| **frame == at as u32).for_each(|frame| *frame = last);
-            }
-        });
-        assert_eq!(apart.classes(), []);
+        for caller in ["desk::main::{{closure}}", "std::sys::backtrace::__rust_begin_short_backtrace"] {
+            let same = desk([caller; 2]);
+            assert_eq!(same.first(), Some(Class::LockContention), "one place: {caller}");
+            let apart = same.with(|seen| {
+                let profile = seen.off_cpu.as_mut().unwrap();
+                let at = profile.frames.iter().position(|frame| frame.name == caller).unwrap();
+                let other = super::Frame { address: 0x1234, ..profile.frames[at].clone() };
+                profile.frames.push(other);
+                let last = profile.frames.len() as u32 - 1;
+                for stack in profile.stacks.iter_mut().filter(|stack| stack.thread >= 2) {
+                    let there = stack.frames.iter_mut().filter(|frame| **frame == at as u32);
+                    there.for_each(|frame| *frame = last);
+                }
+            });
+            assert_eq!(apart.classes(), [], "{caller}");
+        }
     }
 
     #[test]

@@ -179,6 +179,29 @@ fn a_function_of_sixty_percent_that_takes_half_the_time_saves_thirty() {
     }
 }
 
+/// Planted faults: samples that time no steps; interrupted ones that count; a clock that is read once; places that are noted in no window, or in
+/// those in which something is faster.
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn samples_show_how_fast_the_cpu_of_the_target_is_and_where_it_works() {
+    let _alone = alone();
+    let running = Target::measured("three");
+    let mut live = running.live(&[running.site("f60")]);
+    let windows: Vec<Window> = (0..12).map(|_| live.window(&Treatment::Nothing, SPAN).unwrap()).collect();
+    let steps = || windows.iter().map(|window| window.steps_ns).filter(|ns| *ns > 0.0);
+    let all: Vec<f64> = steps().collect();
+    // 512 of at least three cycles each, and as many nanoseconds on a slow machine. None is known where the CPU lost a third of its
+    // speed, or its samples, for most of a window.
+    assert!(all.len() >= 6 && steps().all(|ns| (100.0..5_000.0).contains(&ns)), "{all:?}");
+    let [least, most] = [steps().fold(f64::INFINITY, f64::min), steps().fold(0.0, f64::max)];
+    assert!(most < 1.5 * least, "means of what takes at most half as much again as the least: {all:?}");
+    let placed = |window: &Window| window.places.iter().map(|(_, samples)| samples).sum::<u64>();
+    // One sample of a window may be missing: two CPUs that note a new place at once.
+    assert!(windows.iter().all(|window| placed(window).abs_diff(window.samples) <= 1), "{windows:?}");
+    let mut tried = |percent| placed(&live.window(&Treatment::SpeedUp { site: 0, percent }, SPAN).unwrap());
+    assert!(tried(0) > 0 && tried(50) == 0, "where somebody pauses others work");
+}
+
 /// Countings of calls, and the third-worst ten milliseconds of the target in each, as a part of its usual rate: a machine may take
 /// half of two of them.
 fn worst_of_countings(running: &Target, live: &mut Live<'_>) -> (Vec<f64>, Vec<f64>) {

@@ -70,6 +70,14 @@ struct {
     MAP_VALUE(u64);
 } returns SEC(".maps");
 
+/* Sixteen bytes of code, or the kernel -> samples of the target that fell there. User space empties it. */
+struct {
+    MAP_KIND(HASH);
+    MAP_ROWS(PLACES);
+    MAP_KEY(u64);
+    MAP_VALUE(u64);
+} places SEC(".maps");
+
 struct addresses {
     u64 ip[FRAMES];
 };
@@ -316,6 +324,27 @@ INLINE u32 is_on_stack(void *context, struct place *place) {
     return walk.hit;
 }
 
+/* Each step waits for the one before it: together they take as long as the clock of this CPU says, and longer where a
+ * neighbour has the same core. What became faster together with them has become so by the machine. Half a microsecond; what took
+ * half as much again as ever before was interrupted. */
+enum { STEPS = 512 };
+
+INLINE void step(struct control *all) {
+    u64 begun_ns = now_ns(), value = begun_ns;
+    for (int at = 0; at < STEPS; at++) {
+        value = value * 1103515245 + 12345;
+        /* The compiler sees no way to do all of them at once. */
+        asm volatile("" : "+r"(value));
+    }
+    u64 took = now_ns() - begun_ns, least = all->steps_least_ns;
+    if (!least || took < least)
+        all->steps_least_ns = least = took;
+    if (took > least + least / 2)
+        return;
+    add(&all->steps_ns, took);
+    count(&all->stepped);
+}
+
 /* The thread that a sample hit, if it is to be looked at any further; counted in any case. */
 INLINE struct thread *sampled(struct control *all, struct task_struct *task, u64 now) {
     u32 tid = task->pid;
@@ -350,6 +379,8 @@ INLINE struct thread *sampled(struct control *all, struct task_struct *task, u64
         return 0;
     }
     count(role & TARGET ? &all->samples : &all->beside);
+    if (role & TARGET)
+        step(all);
     thread->role = role;
     return thread;
 }
@@ -390,10 +421,24 @@ INLINE int spins(struct control *all, struct thread *thread, struct place *place
     return 1;
 }
 
+enum { IN_KERNEL = 0, PLACE_BITS = 4 };
+
+/* One that two CPUs begin at once, or that there is no room for, is missing in the sum, and user space sees that. */
+INLINE void note(struct place *place) {
+    u64 key = place->user_mode ? place->ip >> PLACE_BITS : IN_KERNEL, first = 1;
+    u64 *fell = lookup(&places, &key);
+    if (fell)
+        count(fell);
+    else
+        update(&places, &key, &first, NEW_ONLY);
+}
+
 /* Moves positions on when the sample is a hit; whether its thread has to pause. */
 INLINE int is_behind(void *context, struct control *all, struct thread *thread, struct place *place) {
     /* Before its own hit: what it owes by then is told from that. */
     int waits = spins(all, thread, place);
+    if (thread->role & TARGET && all->places && all->window)
+        note(place);
     if (thread->role & TARGET && !all->wait_kinds) {
         if (all->reach ? is_on_stack(context, place) : is_within(place->ip, SITE)) {
             count(&all->hits);

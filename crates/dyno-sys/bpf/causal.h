@@ -11,6 +11,7 @@
 #define RANGES 4096        /* pieces of a site's code: of a function inlined in more places user space drops the rest */
 #define RANGE_STEPS 13     /* halvings that find one of 4096 */
 #define FRAMES 127         /* of a user stack, where callers count too: as many as the kernel walks (kernel.perf_event_max_stack) */
+#define PLACES 4096        /* places of code that samples of one window fall into */
 #define SYSTEM_CALLS 512   /* rows by number; the last takes all above it */
 
 /* Words that user space maps. What the programs only read stands apart from what they write: each line of 64 bytes that
@@ -38,7 +39,8 @@ struct control {
     u64 interrupt_ns;      /* what the interrupt of a sample takes from whom it hits; 0: unknown */
     u64 file_ns;           /* since when `wait_inode` and `wait_device` are these */
     u64 own_ns;            /* for whoever is hit, and nobody else: a site is slowed down by its samples */
-    u64 room[2];
+    u64 places;            /* where samples of a window fall is counted */
+    u64 room[1];
 
     u64 inserted_ns;       /* the greatest position of a thread */
     u64 apart[7];
@@ -68,8 +70,11 @@ struct control {
     u64 of_spinners;       /* samples of threads that were seen in a loop that waits */
     u64 spun;              /* those of them that lie in one */
     u64 spins;             /* and the first ones behind it */
+    u64 steps_ns;          /* how long the steps took that samples of the target do to see the pace of its CPU */
+    u64 stepped;           /* how often they were done and not interrupted */
     s64 in_flight;         /* begun and not ended, since the probes are in place */
     s64 in_flight_min;
+    u64 steps_least_ns;    /* the least that those steps ever took */
 };
 
 /* Known to the kernel by its name (uapi/linux/bpf.h, Linux 6.18); an older one takes it for a number. */
@@ -133,7 +138,7 @@ struct ranges {
     u64 to[RANGES];
 };
 
-_Static_assert(sizeof(struct control) == 472, "control");
+_Static_assert(sizeof(struct control) == 496, "control");
 _Static_assert(sizeof(struct thread) == 112, "thread");
 _Static_assert(sizeof(struct point) == 96, "point");
 _Static_assert(sizeof(struct ranges) == 8 + 16 * RANGES, "ranges");

@@ -421,6 +421,7 @@ impl<'s> Live<'s> {
         self.probe.open_window(number);
         let hooks = self.watch_hooks(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
         self.probe.end();
+        self.probe.take_places().map_err(refused)?;
         // After the deadline the programs return at once: that is not what they cost.
         if self.probe.counts().expired > expired {
             return Ok(None);
@@ -459,7 +460,8 @@ impl<'s> Live<'s> {
         self.probe.close_window();
         let after = self.sums();
         assert!(after.at_ns >= before.at_ns, "the clock is monotonic");
-        counting.window(&self.probe, &before, &after).map_err(refused)
+        let window = counting.window(&self.probe, &before, &after).map_err(refused)?;
+        Ok(Window { places: self.probe.take_places().map_err(refused)?, ..window })
     }
 
     /// A window that is open, and the sums at its opening. A unit of a pair that ended between the two would be taken to be

@@ -13,6 +13,7 @@ mod asked;
 mod backlog;
 mod carryover;
 mod case;
+mod composition;
 mod control;
 mod estimate;
 mod experiment;

@@ -291,6 +291,8 @@ impl Probe {
             }
             Tried::Slower { ns } => spin_ns = (*ns).min(SLOWER_NS_MAX),
         }
+        // A site of which nothing is faster is looked at in windows that the others are held against.
+        let is_left_alone = [delay_ns, own_ns, percent, spin_ns] == [0; 4];
         self.set_code(Code::Site, ranges)?;
         for (at, value) in [
             (word::DELAY_NS, delay_ns),
@@ -299,6 +301,7 @@ impl Probe {
             (word::WAIT_KINDS, kinds),
             (word::WAIT_PERCENT, percent),
             (word::SPIN_NS, spin_ns),
+            (word::PLACES, u64::from(is_left_alone)),
             (word::INSERTED_NS, 0),
             (word::EPOCH, self.get(word::EPOCH) + 1),
             (word::DEADLINE_NS, deadline_ns),
@@ -398,6 +401,18 @@ impl Probe {
         let rows =
             points.get(&(which as u32), 0).map_err(|source| BpfError::Map { map: "points", source })?;
         Ok(merged(rows.iter().filter(|row| row.window == number && row.count > 0)))
+    }
+
+    /// Where samples of the target fell in the last window, by sixteen bytes of code (0: the kernel), where nobody became faster or slower. They
+    /// are taken out.
+    pub fn take_places(&mut self) -> Result<Vec<(u64, u64)>, BpfError> {
+        let wrong = |source| BpfError::Map { map: "places", source };
+        let mut places = self.object.hash_mut::<u64, u64>("places")?;
+        let all: Vec<(u64, u64)> = places.iter().collect::<Result<_, _>>().map_err(wrong)?;
+        for (place, _) in &all {
+            places.remove(place).map_err(wrong)?;
+        }
+        Ok(all)
     }
 
     /// How long its programs ran while [`super::runs::Counting`] lived, by what they look at. What a sample schedules runs

@@ -68,6 +68,18 @@ fn used(before: &BTreeMap<Pid, Used>, after: &BTreeMap<Pid, Used>, most_ns: u64)
     (after.iter().map(own).sum::<u64>() + of_ended).min(most_ns)
 }
 
+/// Fewest samples that say how fast a CPU is, and least part of all that they are: where more were interrupted, or slower by half than
+/// the fastest, a mean of the others is none.
+const STEPPED_MIN: u64 = 10;
+const STEPPED_SHARE_MIN: f64 = 0.8;
+
+/// How long the steps of samples took, in the mean; zero where that is not known.
+fn steps_ns(counts: &Counts) -> f64 {
+    let says =
+        counts.stepped >= STEPPED_MIN && counts.stepped as f64 >= STEPPED_SHARE_MIN * counts.samples as f64;
+    if says { counts.steps_ns as f64 / counts.stepped as f64 } else { 0.0 }
+}
+
 /// Which window is counted.
 pub(super) struct Counting {
     /// The number that its visits bear.
@@ -120,6 +132,7 @@ impl Counting {
             of_spinners: counts.of_spinners,
             spun: counts.spun,
             spins: counts.spins,
+            steps_ns: steps_ns(&counts),
             steal_ns,
             target_cpu_ns: used(&before.cpu, &after.cpu, length_ns * affinity::online().len() as u64),
             ..Window::default()

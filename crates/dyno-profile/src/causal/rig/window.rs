@@ -42,6 +42,9 @@ pub struct Pair {
     pub carried: u64,
 }
 
+/// The place of samples in the kernel, whatever it did.
+pub const IN_KERNEL: u64 = 0;
+
 /// The raw counts of one window.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Window {
@@ -102,6 +105,11 @@ pub struct Window {
     pub runnable_waits: u64,
     /// Time that threads of the target waited for a core, no sibling being there.
     pub queued_ns: u64,
+    /// Places of code and how many samples of the target fell there, where nothing was made faster or slower; [`IN_KERNEL`] is all of the kernel.
+    pub places: Vec<(u64, u64)>,
+    /// How long the CPU that a sample found the target on took for always the same steps, in the mean: the machine's own pace.
+    /// Zero where that is not known.
+    pub steps_ns: f64,
     /// Time that the hypervisor took, of a CPU in the mean.
     pub steal_ns: u64,
     /// Threads and processes that took no part because the tables were full.

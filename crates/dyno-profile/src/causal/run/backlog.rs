@@ -3,12 +3,13 @@
 //! to do (an open load, a limit that lets what was missed be fetched later), and in such windows it shows how fast it can
 //! work off what it has missed, which nobody waits for otherwise. Who is asked by as many clients as ever
 //! has no more of it than that. One that looks for work in a loop is never seen to wait: it does more in such windows than
-//! it did before the first pause, unless the machine itself changes its pace as much. Work may lie between two of its own
+//! it did before the first pause, by more than the machine itself became faster, and where it looked no samples fall any more. Work may lie between two of its own
 //! threads as well: those that waited for each other before the first pause, and no longer do, or never did, and now do. Pure.
 
 use dyno_measure::stats;
 use dyno_measure::student::chance;
 
+use super::composition::is_same_work;
 use super::mean::{Mean, VALUES_MIN};
 use super::measured::{Effective, excluded};
 use super::seen::{OUTER_WAKES_PER_SECOND, OUTER_WAKES_PER_VISIT};
@@ -40,10 +41,13 @@ const SOON_MADE_UP: f64 = 1.05;
 /// Fewer visits in a window say nothing of how often it waits.
 const VISITS_MIN: u64 = 5;
 
-/// How many times as fast it is since the first pause, from which on it may be working something off: machines drift by less.
+/// How many times as fast it is since the first pause, from which on it may be working something off: what slows machines and is
+/// not seen by [`Window::steps_ns`] changes by less.
 const FASTER_MIN: f64 = 1.025;
 /// The same where there were fewer windows than this before the first pause: a program that warms up is slower at first.
 const FASTER_OF_FEW: f64 = 1.03;
+/// Deviations that chance is given where it is held against the machine's own steps.
+const MACHINE_SIGMAS: f64 = 2.0;
 const BEFORE_FEW: usize = 6;
 
 /// What shows one, before the first pause and in windows without any since then.
@@ -90,8 +94,8 @@ fn by_hand_offs(before: &[&Window], since: &[&Window]) -> Option<Backlog> {
     (hands_on && is_other).then_some(Backlog::HandsOn([before.per_visit.mean, since.per_visit.mean]))
 }
 
-/// What is faster than it was before it was disturbed works off what came in meanwhile, or has become another program: in all
-/// windows, or in those that follow long pauses.
+/// What is faster than it was before it was disturbed works off what came in meanwhile, or has become another program: by the
+/// clock, and by one that goes as fast as the machine does, where that is known.
 fn by_pace(before: &[&Window], nulls: &[&Window], since: &[Since<'_>]) -> Option<Backlog> {
     // Where threads wait for each other work stands in queues of its own, which fill and empty again.
     let count = |of: fn(&Window) -> u64| before.iter().map(|window| of(window)).sum::<u64>() as f64;
@@ -100,32 +104,68 @@ fn by_pace(before: &[&Window], nulls: &[&Window], since: &[Since<'_>]) -> Option
     {
         return None;
     }
-    let (before, periods) = (periods_ns(&long(before, nulls)), periods_ns(nulls));
-    let (a, b) = (Mean::of(&before)?, Mean::of(&periods)?);
+    let before = long(before, nulls);
+    let (before, nulls) = (timed(&before), timed(nulls));
+    let periods = nulls.iter().map(|(_, period)| *period);
+    let a = Mean::of(&before.iter().map(|(_, period)| *period).collect::<Vec<_>>())?;
+    let b = Mean::of(&periods.clone().collect::<Vec<_>>())?;
     let sd = |mean: &Mean| mean.sd.max(PACE_SPREAD_MIN * mean.mean);
     let faster = if a.n < BEFORE_FEW { FASTER_OF_FEW } else { FASTER_MIN };
     let is_faster = a.mean >= faster * b.mean;
     let all_are = is_faster && chance_of(&a, &b, pooled_variance(&a, &b, sd), 0.0) < CHANCE_MAX;
     let limit = (a.mean - FAR_SIGMAS * sd(&a)).min(a.mean / FASTER_MIN);
-    let fast: Vec<f64> = periods.into_iter().filter(|period| *period < limit).collect();
+    let fast: Vec<Timed<'_>> = nulls.iter().copied().filter(|(_, period)| *period < limit).collect();
     let some_are = fast.len() >= FAST_MIN && fast.len() as f64 >= FAST_SHARE_MIN * b.n as f64;
-    let mean = match (all_are, some_are) {
-        (true, _) => b.mean,
-        (false, true) => stats::mean(&fast),
+    let fast = match (all_are, some_are) {
+        (true, _) => &nulls,
+        (false, true) => &fast,
         (false, false) => return None,
     };
+    let mean = stats::mean(&fast.iter().map(|(_, period)| *period).collect::<Vec<_>>());
+    if is_machine(&before, fast) || is_same_work(&windows(&before), &windows(fast), a.mean / mean) {
+        return None;
+    }
     // The machine may have changed its pace by as much: windows before the first pause lie beside each other, and may all share what
     // those since then differ by.
     let drift = sd(&b).powi(2);
     let is_beyond_drift = is_faster && chance_of(&a, &b, pooled_variance(&a, &b, sd), drift) < CHANCE_MAX;
     // Where visits come in batches windows may begin with one, or with none.
-    let usual_ns = stats::median(periods_ns(nulls)).max(a.mean);
+    let usual_ns = stats::median(periods).max(a.mean);
     let is_it = match followed(since, usual_ns, mean) {
         Followed::Missed | Followed::Unknown => true,
         Followed::Always => is_beyond_drift,
         Followed::Nothing => usual_ns < SOON_MADE_UP * mean && (is_beyond_drift || !all_are),
     };
     is_it.then_some(Backlog::Pace([a.mean, mean].map(|period| 1e9 / period)))
+}
+
+/// Whether the machine is faster by as much: but for what is no more than machines drift by unseen, its own steps
+/// ([`Window::steps_ns`]) have become shorter together with the time between visits.
+fn is_machine(before: &[Timed<'_>], fast: &[Timed<'_>]) -> bool {
+    if before.iter().chain(fast).any(|(window, _)| window.steps_ns <= 0.0) {
+        return false;
+    }
+    let beside = |timed: &[Timed<'_>]| {
+        let of = |(window, period): &Timed<'_>| (period / window.steps_ns).ln();
+        Mean::of(&timed.iter().map(of).collect::<Vec<_>>())
+    };
+    let (Some(before), Some(fast)) = (beside(before), beside(fast)) else { return false };
+    let error = [&before, &fast].iter().map(|mean| mean.sd.powi(2) / mean.n as f64).sum::<f64>().sqrt();
+    before.mean - fast.mean + MACHINE_SIGMAS * error < FASTER_MIN.ln()
+}
+
+/// A window that counts, and the time between its visits without what others took: a neighbour who was there before the first pause
+/// and is gone since makes nothing faster.
+type Timed<'w> = (&'w Window, f64);
+
+fn timed<'w>(windows: &[&'w Window]) -> Vec<Timed<'w>> {
+    let counted = windows.iter().filter(|window| counts(window));
+    let period = |window: &Window| Some(Effective::of(window)?.period_ns * left_to_it(window));
+    counted.filter_map(|window| Some((*window, period(window)?))).collect()
+}
+
+fn windows<'w>(timed: &[Timed<'w>]) -> Vec<&'w Window> {
+    timed.iter().map(|(window, _)| *window).collect()
 }
 
 /// What windows without pauses that are fast have in common.
@@ -227,13 +267,6 @@ fn chance_of(a: &Mean, b: &Mean, variance: f64, shared: f64) -> f64 {
 /// Whether a window says how often visits come.
 fn counts(window: &Window) -> bool {
     window.visits >= VISITS_MIN && excluded(window).is_none()
-}
-
-/// Between two visits, in windows that count, without the time that others took: a neighbour who was there before the first pause
-/// and is gone since makes nothing faster.
-fn periods_ns(windows: &[&Window]) -> Vec<f64> {
-    let counted = windows.iter().filter(|window| counts(window));
-    counted.filter_map(|window| Some(Effective::of(window)?.period_ns * left_to_it(window))).collect()
 }
 
 /// Part of the time that a target had which wanted to run all the time.
@@ -414,10 +447,16 @@ mod tests {
     }
 
     /// Windows before the first pause, and thirty rounds of five since, of which two are without pauses, on a machine that by
-    /// itself is now as fast and now slower by `step`, each for some seconds, or whose pace wanders by it.
-    fn on_its_own(rng: &mut Prng, step: f64, seconds: f64, wanders: bool) -> [Vec<(bool, Window)>; 2] {
+    /// itself is now as fast and now slower by `step`, each for some seconds, or whose pace wanders by it, and that is slower by
+    /// `at_first` before the first pause; whether its own steps show that.
+    fn on_its_own(
+        rng: &mut Prng,
+        (step, seconds, wanders): (f64, f64, bool),
+        at_first: f64,
+        is_shown: bool,
+    ) -> [Vec<(bool, Window)>; 2] {
         let (mut at, mut pace) = (0.0, if wanders { rng.normal() } else { f64::from(u8::from(rng.coin())) });
-        let mut window = |rng: &mut Prng, paused: f64| {
+        let mut window = |rng: &mut Prng, paused: f64, slower: f64| {
             let kept = (-0.28 / seconds).exp();
             at += 0.28;
             if wanders {
@@ -425,20 +464,35 @@ mod tests {
             } else if rng.unit() < (1.0 - kept * kept) / 2.0 {
                 pace = 1.0 - pace;
             }
-            let period = 1e6 * (1.0 + step * pace + 0.003 * rng.normal()) / (1.0 - paused);
+            let machine = 1.0 + slower + step * pace;
+            let period = 1e6 * (machine + 0.003 * rng.normal()) / (1.0 - paused);
+            let steps_ns = if is_shown { 400.0 * (machine + 0.003 * rng.normal()) } else { 0.0 };
             let first = Moment { at_ns: (1e9 * at) as u64, inserted_ns: 0 };
             let last = Moment { at_ns: first.at_ns + 250_000_000, inserted_ns: (paused * 2.5e8) as u64 };
             let visits = (2.5e8 / period) as u64;
-            (paused == 0.0, Window { visits, length_ns: 250_000_000, first, last, ..Window::default() })
+            let one = Window { visits, length_ns: 250_000_000, first, last, steps_ns, ..Window::default() };
+            (paused == 0.0, one)
         };
-        let before = (0..8).map(|_| window(rng, 0.0)).collect();
+        let before = (0..8).map(|_| window(rng, 0.0, at_first)).collect();
         let mut since = Vec::new();
         for _ in 0..30 {
             let mut round = [0.0, 0.0, 0.05, 0.12, 0.25];
             rng.shuffle(&mut round);
-            since.extend(round.map(|paused| window(rng, paused)));
+            since.extend(round.map(|paused| window(rng, paused, 0.0)));
         }
         [before, since]
+    }
+
+    /// In how many of three hundred runs on such a machine a backlog is found.
+    fn found_on(machine: (f64, f64, bool), at_first: f64, is_shown: bool) -> usize {
+        let mut rng = Prng::new(11);
+        let is_found = |rng: &mut Prng| {
+            let [before, since] = on_its_own(rng, machine, at_first, is_shown);
+            let since =
+                since.iter().map(|(is_null, window)| Since { is_null: *is_null, is_of_round: true, window });
+            backlog(before.iter().map(|(_, window)| window), since).is_some()
+        };
+        (0..300).filter(|_| is_found(&mut rng)).count()
     }
 
     /// Where it changes by less than what is made up for soon (`SOON_MADE_UP`) a backlog is not told from it, and a third of such
@@ -446,19 +500,61 @@ mod tests {
     /// of the second; machines that drift by two in a hundred are none (`FASTER_MIN` of 1.01).
     #[test]
     fn a_machine_that_changes_its_own_pace_is_no_backlog() {
-        let mut rng = Prng::new(11);
-        for (step, seconds, wanders, most) in [(0.01, 5.0, true, 45), (0.1, 10.0, false, 9)] {
-            let is_found = |rng: &mut Prng| {
-                let [before, since] = on_its_own(rng, step, seconds, wanders);
-                let since = since.iter().map(|(is_null, window)| Since {
-                    is_null: *is_null,
-                    is_of_round: true,
-                    window,
-                });
-                backlog(before.iter().map(|(_, window)| window), since).is_some()
-            };
-            let found = (0..300).filter(|_| is_found(&mut rng)).count();
-            assert!(found <= most, "{found} of 300: {step} for {seconds} s");
+        for (machine, most) in [((0.01, 5.0, true), 45), ((0.1, 10.0, false), 9)] {
+            let found = found_on(machine, 0.0, false);
+            assert!(found <= most, "{found} of 300: {machine:?}");
         }
+    }
+
+    /// Planted faults: `is_machine` that is always false, or true; that takes what is not known for none; that is asked in place of the
+    /// clock, which makes a backlog of a machine that became slower under a target that waits for memory.
+    #[test]
+    fn a_machine_that_shows_its_own_pace_is_no_backlog_and_hides_none() {
+        let slower_at_first = ((0.0, 5.0, true), 0.06);
+        for (machine, at_first) in [((0.01, 5.0, true), 0.0), ((0.1, 10.0, false), 0.0), slower_at_first] {
+            let found = found_on(machine, at_first, true);
+            assert!(found <= 3, "{found} of 300: {machine:?}, slower by {at_first} at first");
+        }
+        assert_eq!(
+            found_on(slower_at_first.0, slower_at_first.1, false),
+            300,
+            "nobody says that it is the machine"
+        );
+        let found = |before: [u64; 2], since: [u64; 2]| {
+            let mut rng = Prng::new(7);
+            let mut windows = |count: u64, [period, steps_ns]: [u64; 2]| -> Vec<Window> {
+                let mut one = || {
+                    let at_ns = 100 * period + (2_000.0 * rng.unit()) as u64;
+                    let last = Moment { at_ns, inserted_ns: 0 };
+                    let steps_ns = steps_ns as f64;
+                    Window { visits: 101, length_ns: 1_000_000, last, steps_ns, ..Window::default() }
+                };
+                (0..count).map(|_| one()).collect()
+            };
+            backlog(windows(8, before).iter(), alone(&windows(20, since))).is_some()
+        };
+        assert!(found([10_000, 400], [9_000, 400]), "it alone");
+        assert!(found([10_000, 400], [9_000, 396]), "by more than the machine");
+        assert!(found([10_000, 400], [9_000, 0]), "nobody knows how fast the machine is");
+        assert!(!found([10_000, 400], [9_000, 360]), "both");
+        assert!(!found([10_000, 400], [10_000, 440]), "the machine alone, by what the target does not do");
+    }
+
+    /// Planted fault: where samples fall is not asked (`is_same_work` left out).
+    #[test]
+    fn who_does_the_same_work_faster_looked_for_none() {
+        let windows = |count: usize, period: u64, places: &[(u64, u64)]| {
+            let last = Moment { at_ns: 100 * period, inserted_ns: 0 };
+            let (places, samples) = (places.to_vec(), 100);
+            let one =
+                Window { visits: 101, length_ns: 1_000_000, last, places, samples, ..Window::default() };
+            vec![one; count]
+        };
+        let since = windows(20, 9_000, &[(1, 60), (2, 40)]);
+        let found =
+            |before: &[(u64, u64)]| backlog(windows(8, 10_000, before).iter(), alone(&since)).is_some();
+        assert!(!found(&[(1, 60), (2, 40)]), "the same");
+        assert!(found(&[(1, 54), (2, 36), (9, 10)]), "it looked for work in a tenth of its time");
+        assert!(found(&[]), "nobody knows");
     }
 }

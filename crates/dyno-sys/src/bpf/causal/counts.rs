@@ -107,6 +107,10 @@ counts! {
     spun
     /// And the first ones behind it.
     spins
+    /// How long the steps took that samples of the target do to see the pace of the CPU that it has.
+    steps_ns
+    /// How often they were done and not interrupted.
+    stepped
 }
 
 const _: () = assert!(size_of::<Counts>() == 8 * (word::IN_FLIGHT - word::COUNTERS), "all counters are read");
@@ -176,7 +180,7 @@ mod tests {
             number += 1;
             number
         });
-        assert_eq!((before.samples, before.spins), (1, 25));
+        assert_eq!((before.samples, before.stepped), (1, 27));
         let after = Counts { hits: before.hits + 7, ..before };
         assert_eq!(after.since(&before), Counts { hits: 7, ..Counts::default() });
     }

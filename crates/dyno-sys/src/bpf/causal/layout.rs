@@ -69,7 +69,7 @@ pub(super) struct RawRanges {
 const _: () = assert!(size_of::<RawThread>() == 112, "struct thread of causal.h");
 const _: () = assert!(size_of::<RawPoint>() == 96, "struct point of causal.h");
 const _: () = assert!(size_of::<RawRanges>() == 8 + 16 * RANGES_MAX, "struct ranges of causal.h");
-const _: () = assert!(word::COUNT * 8 == 472, "struct control of causal.h");
+const _: () = assert!(word::COUNT * 8 == 496, "struct control of causal.h");
 
 // SAFETY: numbers only, no padding (the sizes are asserted above): every pattern of bytes is a value.
 unsafe impl Pod for RawThread {}

@@ -22,10 +22,11 @@ pub(super) const PERIOD_NS: usize = 18;
 pub(super) const INTERRUPT_NS: usize = 19;
 pub(super) const FILE_NS: usize = 20;
 pub(super) const OWN_NS: usize = 21;
+pub(super) const PLACES: usize = 22;
 /// A line of its own.
 pub(super) const INSERTED_NS: usize = 24;
 /// The first of the counters; seven words lie between.
 pub(super) const COUNTERS: usize = 32;
-pub(super) const IN_FLIGHT: usize = 57;
-pub(super) const IN_FLIGHT_MIN: usize = 58;
-pub(super) const COUNT: usize = 59;
+pub(super) const IN_FLIGHT: usize = 59;
+pub(super) const IN_FLIGHT_MIN: usize = 60;
+pub(super) const COUNT: usize = 62;

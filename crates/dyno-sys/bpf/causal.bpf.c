@@ -253,7 +253,7 @@ INLINE void pay(struct control *all, struct thread *thread, u64 since_ns) {
 }
 
 /* Whether an address lies in such code: in the last piece that begins at or before it. */
-static __attribute__((noinline)) u32 is_within(u64 ip, u32 which) {
+APART u32 is_within(u64 ip, u32 which) {
     struct ranges *all = lookup(&code, &which);
     if (!all)
         return 0;
@@ -304,7 +304,8 @@ static long look_at_frame(u32 at, struct walk *walk) {
         return 1;
     /* A caller is looked up where its call is, not where it goes on. */
     walk->hit = is_within(walk->stack->ip[at] - (at ? 1 : 0), SITE);
-    return walk->hit;
+    /* A callback says 0 or 1, and the kernel believes no function that is checked apart. */
+    return walk->hit != 0;
 }
 
 INLINE u32 is_on_stack(void *context, struct place *place) {
@@ -329,13 +330,19 @@ INLINE u32 is_on_stack(void *context, struct place *place) {
  * half as much again as ever before was interrupted. */
 enum { STEPS = 512 };
 
-INLINE void step(struct control *all) {
-    u64 begun_ns = now_ns(), value = begun_ns;
+APART u64 steps(u64 value) {
     for (int at = 0; at < STEPS; at++) {
         value = value * 1103515245 + 12345;
         /* The compiler sees no way to do all of them at once. */
         asm volatile("" : "+r"(value));
     }
+    return value;
+}
+
+INLINE void step(struct control *all) {
+    u64 begun_ns = now_ns(), last = steps(begun_ns);
+    /* Not before the last step. */
+    asm volatile("" : : "r"(last));
     u64 took = now_ns() - begun_ns, least = all->steps_least_ns;
     if (!least || took < least)
         all->steps_least_ns = least = took;
@@ -437,8 +444,6 @@ INLINE void note(struct place *place) {
 INLINE int is_behind(void *context, struct control *all, struct thread *thread, struct place *place) {
     /* Before its own hit: what it owes by then is told from that. */
     int waits = spins(all, thread, place);
-    if (thread->role & TARGET && all->places && all->window)
-        note(place);
     if (thread->role & TARGET && !all->wait_kinds) {
         if (all->reach ? is_on_stack(context, place) : is_within(place->ip, SITE)) {
             count(&all->hits);
@@ -448,6 +453,8 @@ INLINE int is_behind(void *context, struct control *all, struct thread *thread, 
                 insert(all, thread, all->delay_ns);
         }
     }
+    if (thread->role & TARGET && all->places && all->window)
+        note(place);
     return thread->owed_ns || (!waits && all->inserted_ns > thread->position_ns);
 }
 

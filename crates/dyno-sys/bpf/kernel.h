@@ -17,6 +17,8 @@ typedef unsigned long long u64;
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static __attribute__((always_inline)) inline
 #define NOINLINE static __attribute__((noinline))
+/* A function that the kernel checks once, for any values, and not again for each way that leads to a call of it. */
+#define APART __attribute__((noinline))
 #define MOVED __attribute__((preserve_access_index))
 /* The shape of a map, as loaders read it from its BTF. */
 #define MAP_KIND(kind) int(*type)[kind]

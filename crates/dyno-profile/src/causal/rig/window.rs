@@ -105,7 +105,8 @@ pub struct Window {
     pub runnable_waits: u64,
     /// Time that threads of the target waited for a core, no sibling being there.
     pub queued_ns: u64,
-    /// Places of code and how many samples of the target fell there, where nothing was made faster or slower; [`IN_KERNEL`] is all of the kernel.
+    /// Places of code and how many samples of the target fell there, where nothing was made faster or slower; [`IN_KERNEL`] is all of
+    /// the kernel.
     pub places: Vec<(u64, u64)>,
     /// How long the CPU that a sample found the target on took for always the same steps, in the mean: the machine's own pace.
     /// Zero where that is not known.

@@ -3,7 +3,8 @@
 //! to do (an open load, a limit that lets what was missed be fetched later), and in such windows it shows how fast it can
 //! work off what it has missed, which nobody waits for otherwise. Who is asked by as many clients as ever
 //! has no more of it than that. One that looks for work in a loop is never seen to wait: it does more in such windows than
-//! it did before the first pause, by more than the machine itself became faster, and where it looked no samples fall any more. Work may lie between two of its own
+//! it did before the first pause, by more than the machine itself became faster, and where it looked no samples fall any more. Work
+//! may lie between two of its own
 //! threads as well: those that waited for each other before the first pause, and no longer do, or never did, and now do. Pure.
 
 use dyno_measure::stats;
@@ -94,8 +95,8 @@ fn by_hand_offs(before: &[&Window], since: &[&Window]) -> Option<Backlog> {
     (hands_on && is_other).then_some(Backlog::HandsOn([before.per_visit.mean, since.per_visit.mean]))
 }
 
-/// What is faster than it was before it was disturbed works off what came in meanwhile, or has become another program: by the
-/// clock, and by one that goes as fast as the machine does, where that is known.
+/// What is faster than it was before it was disturbed works off what came in meanwhile, or has become another program: in all
+/// windows, or in those that follow long pauses; unless the machine is faster, or the same work is done faster.
 fn by_pace(before: &[&Window], nulls: &[&Window], since: &[Since<'_>]) -> Option<Backlog> {
     // Where threads wait for each other work stands in queues of its own, which fill and empty again.
     let count = |of: fn(&Window) -> u64| before.iter().map(|window| of(window)).sum::<u64>() as f64;

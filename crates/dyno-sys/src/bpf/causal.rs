@@ -35,6 +35,9 @@ pub use tried::{Children, Counted, Mark, Part, Pausing, Reach, Role, SLOWER_NS_M
 /// System calls told apart; the last row takes the numbers above.
 pub const SYSTEM_CALLS: usize = 512;
 
+/// The place of samples in the kernel, whatever it did (`IN_KERNEL` of bpf/causal.bpf.c).
+pub const IN_KERNEL: u64 = 0;
+
 /// Upper clamp of the calibrated interrupt cost, ns: more was no interrupt of a sample.
 pub const INTERRUPT_NS_MAX: u64 = 50_000;
 
@@ -403,8 +406,8 @@ impl Probe {
         Ok(merged(rows.iter().filter(|row| row.window == number && row.count > 0)))
     }
 
-    /// Where samples of the target fell in the last window, by sixteen bytes of code (0: the kernel), where nobody became faster or slower. They
-    /// are taken out.
+    /// Where samples of the target fell in the last window, by sixteen bytes of code, or [`IN_KERNEL`]; none where somebody was made
+    /// faster or slower. They are taken out.
     pub fn take_places(&mut self) -> Result<Vec<(u64, u64)>, BpfError> {
         let wrong = |source| BpfError::Map { map: "places", source };
         let mut places = self.object.hash_mut::<u64, u64>("places")?;

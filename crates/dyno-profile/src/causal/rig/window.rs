@@ -42,9 +42,6 @@ pub struct Pair {
     pub carried: u64,
 }
 
-/// The place of samples in the kernel, whatever it did.
-pub const IN_KERNEL: u64 = 0;
-
 /// The raw counts of one window.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Window {
@@ -105,8 +102,8 @@ pub struct Window {
     pub runnable_waits: u64,
     /// Time that threads of the target waited for a core, no sibling being there.
     pub queued_ns: u64,
-    /// Places of code and how many samples of the target fell there, where nothing was made faster or slower; [`IN_KERNEL`] is all of
-    /// the kernel.
+    /// Places of code and how many samples of the target fell there, where nothing was made faster or slower; all of the kernel is
+    /// one of them ([`dyno_sys::bpf::causal::IN_KERNEL`]).
     pub places: Vec<(u64, u64)>,
     /// How long the CPU that a sample found the target on took for always the same steps, in the mean: the machine's own pace.
     /// Zero where that is not known.

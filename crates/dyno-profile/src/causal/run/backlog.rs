@@ -3,9 +3,9 @@
 //! to do (an open load, a limit that lets what was missed be fetched later), and in such windows it shows how fast it can
 //! work off what it has missed, which nobody waits for otherwise. Who is asked by as many clients as ever
 //! has no more of it than that. One that looks for work in a loop is never seen to wait: it does more in such windows than
-//! it did before the first pause, by more than the machine itself became faster, and where it looked no samples fall any more. Work
-//! may lie between two of its own
-//! threads as well: those that waited for each other before the first pause, and no longer do, or never did, and now do. Pure.
+//! it did before the first pause, by more than the machine itself became faster, and where it looked no samples fall any
+//! more. Work may lie between two of its own threads as well: those that waited for each other before the first pause, and
+//! no longer do, or never did, and now do. Pure.
 
 use dyno_measure::stats;
 use dyno_measure::student::chance;
@@ -107,9 +107,7 @@ fn by_pace(before: &[&Window], nulls: &[&Window], since: &[Since<'_>]) -> Option
     }
     let before = long(before, nulls);
     let (before, nulls) = (timed(&before), timed(nulls));
-    let periods = nulls.iter().map(|(_, period)| *period);
-    let a = Mean::of(&before.iter().map(|(_, period)| *period).collect::<Vec<_>>())?;
-    let b = Mean::of(&periods.clone().collect::<Vec<_>>())?;
+    let (a, b) = (Mean::of(&periods(&before))?, Mean::of(&periods(&nulls))?);
     let sd = |mean: &Mean| mean.sd.max(PACE_SPREAD_MIN * mean.mean);
     let faster = if a.n < BEFORE_FEW { FASTER_OF_FEW } else { FASTER_MIN };
     let is_faster = a.mean >= faster * b.mean;
@@ -122,7 +120,7 @@ fn by_pace(before: &[&Window], nulls: &[&Window], since: &[Since<'_>]) -> Option
         (false, true) => &fast,
         (false, false) => return None,
     };
-    let mean = stats::mean(&fast.iter().map(|(_, period)| *period).collect::<Vec<_>>());
+    let mean = stats::mean(&periods(fast));
     if is_machine(&before, fast) || is_same_work(&windows(&before), &windows(fast), a.mean / mean) {
         return None;
     }
@@ -131,7 +129,7 @@ fn by_pace(before: &[&Window], nulls: &[&Window], since: &[Since<'_>]) -> Option
     let drift = sd(&b).powi(2);
     let is_beyond_drift = is_faster && chance_of(&a, &b, pooled_variance(&a, &b, sd), drift) < CHANCE_MAX;
     // Where visits come in batches windows may begin with one, or with none.
-    let usual_ns = stats::median(periods).max(a.mean);
+    let usual_ns = stats::median(periods(&nulls)).max(a.mean);
     let is_it = match followed(since, usual_ns, mean) {
         Followed::Missed | Followed::Unknown => true,
         Followed::Always => is_beyond_drift,
@@ -163,6 +161,10 @@ fn timed<'w>(windows: &[&'w Window]) -> Vec<Timed<'w>> {
     let counted = windows.iter().filter(|window| counts(window));
     let period = |window: &Window| Some(Effective::of(window)?.period_ns * left_to_it(window));
     counted.filter_map(|window| Some((*window, period(window)?))).collect()
+}
+
+fn periods(timed: &[Timed<'_>]) -> Vec<f64> {
+    timed.iter().map(|(_, period)| *period).collect()
 }
 
 fn windows<'w>(timed: &[Timed<'w>]) -> Vec<&'w Window> {

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::causal::rig::window::{IN_KERNEL, Window};
+use dyno_sys::bpf::causal::IN_KERNEL;
+
+use crate::causal::rig::window::Window;
 
 /// Fewest samples on either side.
 const SAMPLES_MIN: u64 = 200;
@@ -45,9 +47,17 @@ impl Fell {
         says.then_some(fell)
     }
 
-    /// Of all places that `are_meant`.
-    fn share(&self, are_meant: impl Fn(u64) -> bool) -> Share {
-        let met: u64 = self.places.iter().filter(|(place, _)| are_meant(**place)).map(|(_, met)| met).sum();
+    /// Samples at one place.
+    fn met(&self, place: u64) -> u64 {
+        self.places.get(&place).copied().unwrap_or(0)
+    }
+
+    /// Samples at all places that `are_meant`.
+    fn met_at(&self, are_meant: impl Fn(u64) -> bool) -> u64 {
+        self.places.iter().filter(|(place, _)| are_meant(**place)).map(|(_, met)| met).sum()
+    }
+
+    fn share(&self, met: u64) -> Share {
         // What was met in no sample may be there in the next.
         let (met, all) = (met as f64, self.all as f64);
         let likely = (met + 1.0) / (all + 2.0);
@@ -69,14 +79,14 @@ pub(super) fn is_same_work(before: &[&Window], since: &[&Window], faster: f64) -
     let missing = 1.0 - 1.0 / faster;
     // In one place, where perhaps work is done too: that is there more often then, as all work is.
     let is_there = |place: &u64| {
-        let (was, is) = (before.share(|one| one == *place), second.share(|one| one == *place));
+        let (was, is) = (before.share(before.met(*place)), second.share(second.met(*place)));
         (is.of <= LARGE || *place == IN_KERNEL) && most_gone(&was, &is) >= missing * (1.0 - is.of)
     };
     // In many: those that one half of the windows since does not know say by the other half how many there are of the kind.
     let are_gone = |limit: f64| {
-        let is_rare =
-            |place| first.places.get(&place).copied().unwrap_or(0) as f64 <= limit * first.all as f64;
-        most_gone(&before.share(is_rare), &second.share(is_rare)) >= missing / 2.0
+        let is_rare = |place| first.met(place) as f64 <= limit * first.all as f64;
+        let [was, is] = [&before, &second].map(|fell| fell.share(fell.met_at(is_rare)));
+        most_gone(&was, &is) >= missing / 2.0
     };
     !before.places.keys().any(is_there) && !are_gone(0.0) && !are_gone(LEFT * missing)
 }

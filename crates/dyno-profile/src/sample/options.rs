@@ -76,7 +76,7 @@ pub struct Options {
     pub frequency_hz: u64,
     /// How stacks are read.
     pub call_graph: CallGraph,
-    /// Bytes copied of each stack, where it is copied; at most [`STACK_BYTES_MAX`].
+    /// Bytes copied of each stack, where it is copied; at most [`dyno_sys::perf::STACK_BYTES_MAX`].
     pub stack_bytes: u32,
     /// How long; until the target ends or sampling is stopped when `None`.
     pub duration: Option<Duration>,
